@@ -19,12 +19,12 @@ from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.incumbent import Incumbent, Pool, printed
 from methods.ce_ocl.program import CounterfactualProgram
-from methods.ce_ocl.reach import Growing, Reached, hull_cores, in_order
+from methods.ce_ocl.reach import Reached, hull_cores, in_order
 from methods.ce_ocl.runs import Runs
 from methods.estimators.linear import surely_valid
 from methods.hull_search.fewest import Fewest
 from methods.hull_search.search import BoxSearch
-from methods.milp.cores import Cores
+from methods.milp.cores import Cores, HullCores
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Piece, Shares
 from methods.milp.likely import Likely
@@ -59,7 +59,7 @@ class AnswerSearch:
         self.best = Incumbent()
         self.pool = Pool(self.problem.space) if self.parameters.diversity == "pool" else None
         self.piece: Piece | None = None
-        self.cores: Growing | None = None
+        self.cores: Cores | None = None
         self.least = 1.0  # changes of what few changes do not settle; inf: they settle all
 
     @property
@@ -336,7 +336,7 @@ class AnswerSearch:
         """Set the program for the factual; of each core a feature changes."""
         program = self.program
         program.pose(self.factual, self.earlier, count, budget, lexical, self.piece)
-        for core in self.cores.sets if isinstance(self.cores, Cores) else []:
+        for core in self.cores.sets if isinstance(self.cores, HullCores) else []:
             among = np.isin(np.arange(len(program.aim.weights)), list(core))
             program.compiled.add_row(program.variables.changed(among.astype(float)), low=1.0)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,21 +13,10 @@ import pandas as pd
 from harness.core.method import Deadline
 from harness.core.space import Kind, Space
 from harness.core.tolerances import COORDINATE_TIE
-from methods.milp.cores import Cores
+from methods.milp.cores import Cores, HullCores
 from methods.milp.hull import Hull, Outside, Piece, Shares
 
 SLICE = 0.2  # seconds that a part's cores are looked for before its bound is compared with others' again
-
-
-class Growing(Protocol):
-    """Cores of a part: a lower bound on the weighted number of changes, and whether ``grow`` can raise it further."""
-
-    least: float
-    closed: bool
-
-    def grow(self, deadline: Deadline) -> None:
-        """Look for more."""
-        ...
 
 
 @dataclass
@@ -36,7 +24,7 @@ class Reached:
     """A part, its cores where that can be asked, and a lower bound on what its points cost."""
 
     piece: Piece
-    cores: Growing | None
+    cores: Cores | None
     least: float
 
     @property
@@ -47,7 +35,7 @@ class Reached:
 
 def in_order(
     pieces: Iterable[Piece],
-    cores_of: Callable[[Piece], Growing | None],
+    cores_of: Callable[[Piece], Cores | None],
     alpha: float,
     enough: Callable[[], float],
     deadline: Deadline,
@@ -81,7 +69,7 @@ def in_order(
         heappush(waiting, (reached.least, next(order), reached))
 
 
-def hull_cores(space: Space, factual: pd.DataFrame, weights: np.ndarray) -> Callable[[Piece], Cores | None]:
+def hull_cores(space: Space, factual: pd.DataFrame, weights: np.ndarray) -> Callable[[Piece], HullCores | None]:
     """The cores of a part without slack: of its numbers' hull, beside the changes of categories and lone numbers.
 
     ``weights``: what each changed feature counts, shape (features,).
@@ -94,7 +82,7 @@ def hull_cores(space: Space, factual: pd.DataFrame, weights: np.ndarray) -> Call
 
 def _cores(
     piece: Piece, space: Space, origin: np.ndarray, owner: np.ndarray, weights: np.ndarray, still: np.ndarray
-) -> Cores | None:
+) -> HullCores | None:
     """As ``hull_cores``; ``owner`` is the feature of each column, ``still`` says which features may not change."""
     if not isinstance(piece, Shares | Outside) or piece.most or piece.price is not None:
         return None
@@ -115,4 +103,4 @@ def _cores(
             own = origin[part].argmax() if feature.kind is Kind.CATEGORICAL else round(float(origin[part.start]))
             moved = own != ends
         base += float(weights[place]) * moved
-    return Cores(hull, origin[piece.at], columns, np.where(still, np.inf, weights), base)
+    return HullCores(hull, origin[piece.at], columns, np.where(still, np.inf, weights), base)

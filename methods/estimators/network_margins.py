@@ -24,6 +24,12 @@ def takes(problem: Problem) -> bool:
     return affine and estimator.activation == "relu" and estimator.out_activation_ != "exp"
 
 
+def _chords(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which units may be at work or not between two sums, and the slope of max(0, a) from the one to the other."""
+    open_ = (low < 0) & (high > 0)
+    return open_, np.where(open_, high / np.where(open_, high - low, 1.0), low >= 0)
+
+
 class Margins:
     r"""The layers of a network, and how far its output is inside the target: one or more margins, all to be >= 0.
 
@@ -97,8 +103,7 @@ class Margins:
             weights, shift = np.broadcast_to(end, (boxes, len(end))), np.full(boxes, constant)
             for depth in reversed(range(len(self.layers))):
                 low, high = lows[depth], highs[depth]
-                open_ = (low < 0) & (high > 0)
-                chord = np.where(open_, high / np.where(open_, high - low, 1.0), low >= 0)
+                open_, chord = _chords(low, high)
                 works = at[depth] if at else high > -low
                 slope = np.where(weights > 0, chord, np.where(open_, works, low >= 0))
                 shift = shift - (np.maximum(weights, 0.0) * np.where(open_, chord * low, 0.0)).sum(axis=1)
@@ -116,9 +121,8 @@ class Margins:
         """
         weights, gaps = self.ends[:1], list[np.ndarray]()
         for depth in reversed(range(len(self.layers))):
-            low, high, value = lows[depth], highs[depth], sums[depth]
-            open_ = (low < 0) & (high > 0)
-            chord = np.where(open_, high / np.where(open_, high - low, 1.0), low >= 0)
+            low, value = lows[depth], sums[depth]
+            open_, chord = _chords(low, highs[depth])
             over = np.where(open_, chord * (value - low) - np.maximum(value, 0.0), 0.0)
             gaps.append(np.maximum(weights, 0.0) * over)
             weights = weights * np.where(weights > 0, chord, np.where(open_, value > 0, low >= 0))

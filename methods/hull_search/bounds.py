@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -83,12 +84,13 @@ class BoxProgram:
 
     Where the hull may be left, its points have one column more than the part has numbers, what their categories are
     away: 0 at x itself. ``ways`` are the ups and downs of all columns, and those by which x leaves the hull. ``cuts``
-    are further rows, for who sets them.
+    is how many further rows there can be.
     """
 
     def __init__(self, part: Part, costs: Costs, cuts: int = 0) -> None:
         self.part, self.costs = part, costs
         self.line, self.counts = part.model.linear, math.isfinite(costs.rest)
+        self.filled = cuts  # further rows that may hold what is asked of another box
         count = len(part.numbers.place)
         self.rows = int(self.line) + cuts + int(self.counts)
         origin = part.origin if part.outside is None else np.append(part.origin, 0.0)
@@ -137,13 +139,19 @@ class BoxProgram:
                 return math.inf
         return costs.constant + constant
 
-    def state(self, r: int, slopes: np.ndarray, least: float) -> bool:
-        """Ask in extra row r for a product of slopes, shape (numbers,), and moves; whether the box can meet it."""
-        row, at, count = self.lines.extra[r], self.ways + r, len(slopes)
-        row[:count], row[self.size : self.size + count] = slopes, -slopes
-        span = kernels.span(row, self.columns.low, self.columns.high)
-        self.columns.low[at], self.columns.high[at] = max(least, span[0]), span[1]
-        return bool(self.columns.low[at] <= self.columns.high[at])
+    def cut(self, rows: Sequence[tuple[np.ndarray, float]]) -> bool:
+        """Set the further rows, least products of slopes, shape (numbers,), and moves; whether the box can meet all."""
+        count, filled, self.filled = len(self.part.numbers.place), self.filled, len(rows)
+        nothing = np.zeros(count), -math.inf
+        for r, (slopes, least) in enumerate([*rows, *[nothing] * (filled - len(rows))]):
+            row, at = self.lines.extra[r], self.ways + r
+            row[:count], row[self.size : self.size + count] = slopes, -slopes
+            span = kernels.span(row, self.columns.low, self.columns.high)
+            self.columns.low[at], self.columns.high[at] = max(least, span[0]), span[1]
+            if self.columns.low[at] > self.columns.high[at]:
+                self.filled = max(filled, len(rows))
+                return False
+        return True
 
     def solve(self, basis: np.ndarray, upper: float, close: float = COST_TIE) -> Solution:
         """The cheapest point of the box in the hull; ``basis`` changes, and bounds above ``upper`` need no proof.

@@ -12,8 +12,8 @@ from harness.core.method import Deadline
 from methods.hull_search.bounds import Costs
 from methods.hull_search.part import Part
 from methods.hull_search.run import Run
-from methods.milp.core_kernels import MOST
-from methods.milp.cores import hitting
+from methods.milp.core_kernels import MOST, word
+from methods.milp.cores import Cores
 from methods.milp.distance import Separable
 
 EASY = 5  # hitting sets without a valid point before one is looked for elsewhere
@@ -23,51 +23,33 @@ NODES = 40  # boxes after which it is left open whether a core can do without a 
 Start = Callable[[Part, Costs, float, Deadline], Run]
 
 
-class Fewest:
+class Fewest(Cores):
     r"""The fewest changes of a part's valid points.
 
-    A *core* is a set of moving numbers that no valid point of the part keeps all at once. A lightest hitting set of the
-    cores bounds the weighted number of changes from below, and proposes which numbers to let go: either a valid point
-    keeps the others, and has the fewest changes, or there is a further core (implicit hitting sets, see
-    ``methods/milp/cores.py``). The relaxation of a box tells most cores, a branch and bound over it the rest; each is
-    made smaller as long as that is told soon.
+    Cores are of moving numbers that no valid point of the part keeps all at once: the relaxation of a box tells most, a
+    branch and bound over it the rest; each is made smaller as long as that is told soon. Where a valid point keeps what
+    a lightest hitting set leaves, it has the fewest changes.
 
     Attributes
     ----------
-    least
-        A lower bound on the weighted number of changes; infinite where the part has no valid point.
-    closed
-        Whether the relaxation tells no more.
     row
         The valid point of the fewest changes found, or None.
     """
 
     def __init__(self, part: Part, distance: Separable, start: Start) -> None:
         self.part, self.start = part, start
-        none = 0.0 * distance.linear
+        none, numbers = 0.0 * distance.linear, part.numbers
         self.costs = Costs.of(part, Separable(none, distance.linear + distance.quadratic, none), math.inf)
-        numbers = part.numbers
-        self.weights = part.weights[numbers.place]
         stays = (numbers.low <= numbers.value) & (numbers.value <= numbers.high)
-        self.base = float(part.still.changed @ part.weights) + float(self.weights[~stays].sum())
-        self.may = frozenset(np.flatnonzero(stays).tolist())  # numbers that may stay as they are
+        weights = part.weights[numbers.place]
+        base = float(part.still.changed @ part.weights) + float(weights[~stays].sum())
+        super().__init__(np.flatnonzero(stays).tolist(), weights, base if part.possible else math.inf)
         self.relaxed = start(part, self.costs, math.inf, Deadline.after(math.inf))
-        self.sets: list[frozenset[int]] = []
-        self.changed: frozenset[int] = frozenset()
-        self.least = self.base if part.possible else math.inf
         self.closed = not part.possible
         self.row: dict[str, Any] | None = None
 
-    def grow(self, deadline: Deadline) -> None:
-        """Look for cores without the numbers of the lightest hitting set, as many as have none in common."""
-        kept, found = self.may - self.changed, False
-        while not deadline.passed and self._hopeless(kept):
-            core = self._smaller(kept, self._hopeless, deadline)
-            self.sets.append(core)
-            kept, found = kept - core, True
-            if not core:  # nothing is valid, whatever changes
-                break
-        self._hit(found, deadline)
+    def core(self, kept: frozenset[int], deadline: Deadline) -> frozenset[int] | None:
+        return self._smaller(kept, self._hopeless, deadline) if self._hopeless(kept) else None
 
     def settle(self, enough: float, deadline: Deadline) -> None:
         """Find the fewest changes, unless they are at least ``enough``, or time is up."""
@@ -79,7 +61,7 @@ class Fewest:
                 return
             if barren == descend:
                 descend *= 4
-                self._descend(deadline)
+                self._descend(enough, deadline)
             kept = self.may - self.changed
             run = self._run(kept, deadline)
             row, _ = run.search(first=True)
@@ -88,39 +70,32 @@ class Fewest:
                 return
             if run.bound < math.inf:
                 return
-            self.sets.append(self._smaller(kept, lambda some: self._barren(some, deadline), deadline))
-            self._hit(True, deadline)
+            self.add([self._smaller(kept, lambda some: self._barren(some, deadline), deadline)])
             barren += 1
 
     def settled(self, enough: float) -> bool:
         """Whether the fewest changes are known, or known to be at least ``enough``."""
         return self.least >= (enough if self.row is None else min(enough, self.part.changes(self.row)))
 
-    def _descend(self, deadline: Deadline) -> None:
-        """Look for a valid point of few changes: from any one, numbers stay as they are one by one, if one is found."""
+    def _descend(self, enough: float, deadline: Deadline) -> None:
+        """Look for a valid point of fewer changes than ``enough``: from any, numbers stay one by one."""
         row, _ = self._run(frozenset(), deadline).search(first=True, nodes=FIRST)
         for number in sorted(self.may, key=lambda k: (k in self.changed, -self.weights[k], k)):
             if row is None or deadline.passed:
-                return
+                break
             kept = self.may - self.part.moved(row)
             if number not in kept:
                 found, _ = self._run(kept | {number}, deadline).search(first=True, nodes=NODES)
                 row = found or row
-        if row is not None and (self.row is None or self.part.changes(row) < self.part.changes(self.row)):
+        most = enough if self.row is None else min(enough, self.part.changes(self.row))
+        if row is not None and self.part.changes(row) < most:
             self.row = row
 
-    def cores(self) -> np.ndarray:
+    def words(self) -> np.ndarray:
         """The cores as words; none where there are too many numbers."""
         if len(self.weights) > MOST:
             return np.zeros(0, dtype=np.uint64)
-        return np.array([sum(1 << k for k in core) for core in dict.fromkeys(self.sets)], dtype=np.uint64)
-
-    def _hit(self, found: bool, deadline: Deadline) -> None:
-        """Take further cores into account."""
-        if found:
-            self.changed, weight = hitting(self.sets, self.weights, self.least - self.base)
-            self.least = self.base + weight
-        self.closed = math.isinf(self.least) or (not found and not deadline.passed)
+        return np.array([word(core) for core in dict.fromkeys(self.sets)], dtype=np.uint64)
 
     def _smaller(
         self, core: frozenset[int], barren: Callable[[frozenset[int]], bool], deadline: Deadline

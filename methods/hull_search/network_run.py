@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.core.method import Deadline
-from harness.core.tolerances import COORDINATE_SOLVED, COST_TIE, ROW_MISSED, SCORE_TIE
+from harness.core.tolerances import COST_TIE, ROW_MISSED, SCORE_TIE
 from methods.hull_search.bounds import BoxProgram, Costs, Node, Solved
 from methods.hull_search.incumbents import Incumbents
-from methods.hull_search.kernels import STUCK
 from methods.hull_search.part import Part
 from methods.hull_search.run import Run
 
@@ -40,13 +39,12 @@ class NetworkProgram(BoxProgram):
         assert part.model.margins is not None
         self.net, self.units = part.model.margins, part.units
         widths = [len(shifts) for _, shifts in self.net.layers]
-        self.cuts = np.cumsum(widths)[:-1]
+        self.starts = np.cumsum(widths)[:-1]  # of the layers but the first
         self.known = Known(np.zeros(sum(widths)))
-        self.posed = ROWS  # rows that may hold what is asked of another box
 
     def by_layer(self, values: np.ndarray) -> list[np.ndarray]:
         """Values of all hidden units, shape (..., units), by layer."""
-        return np.split(values, self.cuts, axis=-1) if len(self.cuts) else [values]
+        return np.split(values, self.starts, axis=-1)
 
     def ends(self, low: np.ndarray, high: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Bounds of all sums in a box of decoded values, by layer, shape (1, units)."""
@@ -73,14 +71,7 @@ class NetworkProgram(BoxProgram):
     def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
         constant = super().prepare(low, high, forced, margin)
         rows = self.rows_of(low, high) if margin > 0 else []  # none: what a point outside the hull costs is asked
-        if rows is None:
-            return math.inf
-        posed, self.posed = self.posed, ROWS
-        for r in range(max(len(rows), posed)):
-            if not self.state(r, *(rows[r] if r < len(rows) else (np.zeros(len(low)), -math.inf))):
-                return math.inf
-        self.posed = len(rows)
-        return constant
+        return math.inf if rows is None or not self.cut(rows) else constant
 
     def margin(self, moves: np.ndarray) -> tuple[float, list[np.ndarray]]:
         """The network's margin at moves, and the sums of all layers there."""
@@ -141,18 +132,15 @@ class NetworkRun(Run):
 
     def _divide(self, node: Node) -> list[Node]:
         """The children of a node, after its program has the rows that its solutions miss."""
-        part, incumbents, branching = self.part, self.incumbents, self.branching
+        incumbents, branching = self.incumbents, self.branching
         met = self._met(node)
         if met is None:
             return []
         solved, margin, sums = met
         x, point = self._point(solved)
-        hole = part.numbers.hole
-        hollow = np.flatnonzero((hole[0] < point) & (point < hole[1]))
-        if len(hollow):
-            return branching.split(solved, int(hollow[0]), hole[0, hollow[0]], hole[1, hollow[0]])
-        inside = solved.solution.status != STUCK and part.numbers.off(x, point) <= COORDINATE_SOLVED
-        if not inside:
+        if sides := branching.hollow(solved, point):
+            return sides
+        if not self._inside(solved, x, point):
             incumbents.round(point, solved)
         elif self._accepted(point) and incumbents.take(point) and node.bound >= incumbents.goal:
             return []

@@ -82,21 +82,16 @@ class Run:
 
     def _expand(self, node: Node) -> list[Node]:
         """The children of a node, after its program is solved and its point was looked at."""
-        part, incumbents, branching = self.part, self.incumbents, self.branching
+        incumbents, branching = self.incumbents, self.branching
         solved = self._solve(node)
         if solved is None:
             return []
-        solution = solved.solution
         x, point = self._point(solved)
-        hollow = np.flatnonzero((part.numbers.hole[0] < point) & (point < part.numbers.hole[1]))
-        if len(hollow):
-            return branching.split(
-                solved, int(hollow[0]), part.numbers.hole[0, hollow[0]], part.numbers.hole[1, hollow[0]]
-            )
-        inside = solution.status != STUCK and part.numbers.off(x, point) <= COORDINATE_SOLVED
+        if sides := branching.hollow(solved, point):
+            return sides
         if self._invalid(point, point):
             return branching.leave(solved, point, invalid=True)
-        if not inside:
+        if not self._inside(solved, x, point):
             incumbents.round(point, solved)
             return branching.change(solved) or branching.integer(solved) or branching.halve(solved)
         if incumbents.take(point):
@@ -120,6 +115,10 @@ class Run:
         stays = (np.abs(moves) <= COORDINATE_SOLVED) & (node.low <= numbers.value) & (numbers.value <= node.high)
         return x, np.where(stays, numbers.value, point)
 
+    def _inside(self, solved: Solved, x: np.ndarray, point: np.ndarray) -> bool:
+        """Whether a solution's scaled numbers lie in the hull, and decoding hardly moved them."""
+        return solved.solution.status != STUCK and self.part.numbers.off(x, point) <= COORDINATE_SOLVED
+
     def _invalid(self, low: np.ndarray, high: np.ndarray) -> bool:
         """Whether a sum of trees is invalid on all of a box."""
         return self.part.model.trees is not None and self.part.leaves.greatest(low, high) < -SCORE_TIE
@@ -129,7 +128,8 @@ class Run:
         numbers = self.part.numbers
         stays = (node.low == numbers.value) & (node.high == numbers.value)
         changes = node.forced | (numbers.value < node.low) | (node.high < numbers.value)
-        fits, kept, _ = propagate(self.cores, self.costs.weight, word(stays), word(changes), self.costs.rest)
+        at, away = word(np.flatnonzero(stays)), word(np.flatnonzero(changes))
+        fits, kept, _ = propagate(self.cores, self.costs.weight, at, away, self.costs.rest)
         if fits:
             stays = among(kept, len(stays))
             node.low, node.high = np.where(stays, numbers.value, node.low), np.where(stays, numbers.value, node.high)

@@ -116,7 +116,7 @@ class BoxSearch:
         if not fewest.settled(known):
             return best, value, self.alpha * least
         second = self._run(part, Costs.of(part, self.distance, least), value - self.alpha * least, deadline)
-        second.cores = fewest.cores()
+        second.cores = fewest.words()
         row, rest = second.search()
         if row is not None:
             best, value = row, rest + self.alpha * part.changes(row)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from harness.core.compiling import njit
@@ -10,9 +12,9 @@ from harness.core.tolerances import COST_TIE
 MOST = 63  # numbers whose sets are words
 
 
-def word(flags: np.ndarray) -> np.uint64:
-    """A word of the numbers that have a flag."""
-    return np.uint64(sum(1 << int(k) for k in np.flatnonzero(flags)))
+def word(numbers: Iterable[int]) -> np.uint64:
+    """A word of some numbers."""
+    return np.uint64(sum(1 << int(k) for k in numbers))
 
 
 def among(number: np.uint64, count: int) -> np.ndarray:

@@ -1,9 +1,10 @@
-"""How few features have to change before a hull is reached, whatever the model says of its points."""
+"""Cores, sets of features that cannot all stay as they are: how few have to change at least."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,13 +16,73 @@ from methods.milp.hull import Hull
 CLEAR = 10 * HULL_INSIDE  # beyond a half-space by more, a point is in no hull within it, whatever rounding says
 
 
-class Cores:
-    r"""Sets of features of which each point of a hull changes at least one, and the fewest changes that meet them all.
+class Cores(ABC):
+    r"""Sets of features of which each valid point changes at least one, and the fewest changes that meet them all.
+
+    A least hitting set of such *cores* bounds the weighted number of changes from below, and proposes which features to
+    let go: either the others can then be kept, or there is a further core (implicit hitting sets [1]_).
+
+    Parameters
+    ----------
+    may
+        The features that may stay as they are.
+    weights
+        What a changed feature counts, > 0; infinite where it may not change.
+    base
+        What changes count that every valid point makes, besides.
+
+    Attributes
+    ----------
+    sets
+        The cores found.
+    changed
+        The features of the lightest hitting set.
+    least
+        A lower bound on the weighted number of changes; infinite where nothing is valid.
+    closed
+        Whether ``grow`` has no more to tell.
+
+    References
+    ----------
+    .. [1] Moreno-Centeno, E., and R. M. Karp (2013). The implicit hitting set approach to solve combinatorial
+       optimization problems with an application to multigenome alignment. *Operations Research* 61 (2).
+    """
+
+    def __init__(self, may: Iterable[int], weights: np.ndarray, base: float) -> None:
+        self.may, self.weights, self.base = frozenset(may), weights, base
+        self.sets: list[frozenset[int]] = []
+        self.changed: frozenset[int] = frozenset()
+        self.least, self.closed = base, False
+
+    @abstractmethod
+    def core(self, kept: frozenset[int], deadline: Deadline) -> frozenset[int] | None:
+        """A small core among some features; None: none is known."""
+
+    def grow(self, deadline: Deadline) -> None:
+        """Look for cores without the features of the lightest hitting set, as many as have none in common."""
+        kept, found = self.may - self.changed, list[frozenset[int]]()
+        while not deadline.passed and (core := self.core(kept, deadline)) is not None:
+            found.append(core)
+            kept -= core
+            if not core:  # nothing is valid, whatever changes
+                break
+        self.add(found)
+        self.closed = math.isinf(self.least) or (not found and not deadline.passed)
+
+    def add(self, cores: Sequence[frozenset[int]]) -> None:
+        """Take further cores into account."""
+        if cores:
+            self.sets += cores
+            self.changed, weight = hitting(self.sets, self.weights, self.least - self.base)
+            self.least, self.closed = self.base + weight, math.isinf(weight)
+
+
+class HullCores(Cores):
+    r"""Cores of a hull, whatever the model says of its points.
 
     Let :math:`\pi^T \bar x_i \le \pi_0` for all points of the hull, and :math:`\pi^T \hat x > \pi_0` for the factual:
-    a point that keeps the features of which :math:`\pi` is not 0 is not in the hull. Such a *core* is made as small as
-    possible; a least hitting set of the cores bounds the weighted number of changes from below, and proposes which
-    features to let go: either the others can then be kept, or there is a further core (implicit hitting sets [1]_).
+    a point that keeps the features of which :math:`\pi` is not 0 is not in the hull. Each core is made as small as
+    possible.
 
     Parameters
     ----------
@@ -31,50 +92,26 @@ class Cores:
         The factual in the hull's columns.
     columns
         The hull's columns of each feature.
-    weights
-        What a changed feature counts, > 0; infinite where it may not change.
-    base
-        What changes count that every point of the hull makes, besides.
-
-    References
-    ----------
-    .. [1] Moreno-Centeno, E., and R. M. Karp (2013). The implicit hitting set approach to solve combinatorial
-       optimization problems with an application to multigenome alignment. *Operations Research* 61 (2).
+    weights, base
+        As in ``Cores``.
     """
 
     def __init__(
         self, hull: Hull, x: np.ndarray, columns: Mapping[int, Sequence[int]], weights: np.ndarray, base: float
     ) -> None:
-        self.hull, self.x, self.columns, self.weights, self.base = hull, x, columns, weights, base
-        self.sets: list[frozenset[int]] = []
-        self.changed: frozenset[int] = frozenset()
-        self.least, self.closed = base, False  # nothing more can be told of the hull alone
+        super().__init__(columns, weights, base)
+        self.hull, self.x, self.columns = hull, x, columns
 
-    def grow(self, deadline: Deadline) -> None:
-        """Look for cores without the features of the least hitting set, as many as have none in common."""
-        kept, found = set(self.columns) - self.changed, False
-        while kept and not deadline.passed:
-            core = self._core(kept, deadline)
-            if core is None:
-                break
-            self.sets.append(core)
-            kept, found = kept - core, True
-        if found:
-            self.changed, least = hitting(self.sets, self.weights, self.least - self.base)
-            self.least = self.base + least
-        self.closed = math.isinf(self.least) or (not found and not deadline.passed)
-
-    def _core(self, kept: set[int], deadline: Deadline) -> frozenset[int] | None:
+    def core(self, kept: frozenset[int], deadline: Deadline) -> frozenset[int] | None:
         """A smallest set of some features that the hull does not let stay as they are; None: all of these can."""
-        core = self._apart(kept, deadline)
-        if core is None:
-            return None
-        for feature in sorted(core, key=lambda f: (self.weights[f], f)):
+        core = self._apart(kept, deadline) if kept else None
+        for feature in sorted(core or (), key=lambda f: (self.weights[f], f)):
+            assert core is not None
             smaller = self._apart(core - {feature}, deadline) if feature in core and len(core) > 1 else None
             core = smaller or core
         return core
 
-    def _apart(self, kept: set[int] | frozenset[int], deadline: Deadline) -> frozenset[int] | None:
+    def _apart(self, kept: frozenset[int], deadline: Deadline) -> frozenset[int] | None:
         """The features of a half-space, of some, that holds the hull, and not the factual; None: there is none."""
         among = np.zeros(len(self.x), dtype=bool)
         for feature in kept:

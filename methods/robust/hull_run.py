@@ -89,7 +89,7 @@ class WallProgram(BoxProgram):
 
     def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
         constant = super().prepare(low, high, forced, margin)
-        place, count, radius = self.part.numbers.place, len(self.part.numbers.place), self.reach.walls.radius
+        place, radius = self.part.numbers.place, self.reach.walls.radius
         rows = self.tangents
         if rows is None:
             rows = []
@@ -97,11 +97,7 @@ class WallProgram(BoxProgram):
                 slopes, values = self.reach.lines(c, low, high)
                 fixed = np.delete(slopes * self.reach.still, place).sum() + values.sum()
                 rows.append((slopes[place] / radius, radius - fixed / radius))
-        for r in range(CUTS):
-            slopes, least = rows[r] if r < len(rows) else (np.zeros(count), -math.inf)
-            if not self.state(r, slopes, least):
-                return math.inf
-        return constant
+        return constant if self.cut(rows[:CUTS]) else math.inf
 
 
 class RobustIncumbents(Incumbents):

@@ -7,11 +7,13 @@ probability of what is wanted, until none does. Prints how many regions were att
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from harness.certificate.balls import perturbed
 from harness.core.problem import Problem
 from harness.core.space import Space
 from harness.store.run import StoredRun, stored_runs
@@ -20,10 +22,17 @@ STARTS, SWEEPS = 6, 2
 INSIDE = 1.0 - 1e-9  # of the radius: the rounding of decoded values stays within the region
 
 
-def attacked(problem: Problem, row: dict[str, Any], radius: float, ball: bool, rng: np.random.Generator) -> bool:
+def attacked(
+    problem: Problem,
+    row: dict[str, Any],
+    radius: float,
+    ball: bool,
+    rng: np.random.Generator,
+    unperturbed: Sequence[str],
+) -> bool:
     """Whether a point within a radius, a share of each number's range, of a row is invalid."""
     space = problem.space
-    movable = [f for f in space.features if f.numeric and str(f.actionability) != "immutable"]
+    movable = [space[name] for name in perturbed(space, unperturbed)]
     centre = space.frame([row])
     moves = rng.choice([-1.0, 1.0], (STARTS, len(movable)))
     for _ in range(SWEEPS):
@@ -54,8 +63,8 @@ def _asked(problem: Problem, centre: Any, movable: list[Any], moves: np.ndarray)
     return classifier.estimator.predict_proba(classifier.matrix(frame))[:, code], problem.valid(frame)
 
 
-def regions(run: StoredRun) -> list[tuple[Problem, dict[str, Any], float, bool, Any]]:
-    """The answers of a run that claim a region: problem, row, radius, whether it is a ball, and whose it is."""
+def regions(run: StoredRun) -> list[tuple[Problem, dict[str, Any], float, bool, Sequence[str], Any]]:
+    """The answers of a run that claim a region: problem, row, radius, whether a ball, what stays, and whose it is."""
     factuals, targets = run.factuals()
     space: Space = run.space
     method, found = run.meta["config"]["method"], []
@@ -63,7 +72,8 @@ def regions(run: StoredRun) -> list[tuple[Problem, dict[str, Any], float, bool, 
         if row["row"] is not None and row["region"]:
             labels = np.empty(len(factuals), dtype=object)
             problem = Problem(space, run.classifier, factuals, labels, targets[row["factual"]])
-            found.append((problem, row["row"], float(method["rho"]), method["norm"] == "l2", row["factual"]))
+            region = float(method["rho"]), method["norm"] == "l2", method.get("unperturbed") or ()
+            found.append((problem, row["row"], *region, row["factual"]))
     return found
 
 
@@ -71,9 +81,9 @@ def main(*folders: str) -> None:
     rng, count = np.random.default_rng(0), 0
     for folder in folders:
         for run in stored_runs(Path(folder)):
-            for problem, row, radius, ball, factual in regions(run):
+            for problem, row, radius, ball, unperturbed, factual in regions(run):
                 count += 1
-                if attacked(problem, row, radius, ball, rng):
+                if attacked(problem, row, radius, ball, rng, unperturbed):
                     print(f"{run.label}, factual {factual}: a point of its region is invalid")
     print(f"{count} regions attacked")
 

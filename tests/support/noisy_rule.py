@@ -24,9 +24,17 @@ MODELS = {
 
 
 def make(
-    model: object, seed: int, whole: bool = True, actionability: Actionability = Actionability.FREE, rows: int = 60
+    model: object,
+    seed: int,
+    whole: bool = True,
+    actionability: Actionability = Actionability.FREE,
+    rows: int = 60,
+    apart: int = 1,
 ) -> Problem:
-    """A problem of two small integers, an ordinal, a category and one more number; labels follow a noisy rule."""
+    """A problem of two small integers, an ordinal, a category and one more number; labels follow a noisy rule.
+
+    ``apart``: the least value of one of them beside its special code, 0.
+    """
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -37,6 +45,7 @@ def make(
             "k": pd.Series(rng.choice(["x", "y"], rows), dtype=object),
         }
     )
+    frame["b"] = frame["b"].where(frame["b"] == 0, frame["b"].clip(lower=apart))
     rank = frame["o"].map({"low": 0, "mid": 1, "high": 2})
     signal = frame["a"] + frame["b"] - frame["c"] + 2 * rank + 2 * (frame["k"] == "x") + rng.normal(0, 2, rows)
     labels = np.where(signal > np.median(signal), "yes", "no")
@@ -44,7 +53,7 @@ def make(
     space = Space(
         (
             Feature("a", Kind.INTEGER, scale=(0, 8), bounds=(0, 8), actionability=actionability),
-            Feature("b", Kind.INTEGER, scale=(0, 6), bounds=(1, 6), special=(0,)),
+            Feature("b", Kind.INTEGER, scale=(0, 6), bounds=(apart, 6), special=(0,)),
             Feature("c", last, scale=(0, 5), bounds=(0, 5)),
             Feature("o", Kind.ORDINAL, ("low", "mid", "high")),
             Feature("k", Kind.CATEGORICAL, ("x", "y")),

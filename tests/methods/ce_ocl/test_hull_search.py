@@ -21,6 +21,7 @@ from harness.core.space import Actionability
 from harness.core.target import Interval
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
+from methods.hull_search.bounds import BoxProgram, Costs
 from methods.hull_search.models import searchable
 from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
@@ -120,6 +121,18 @@ def test_bounds_on_changes_are_kept(name: str) -> None:
         assert value == pytest.approx(enumerated(problem, factual, 0.0, most=2), abs=1e-7)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_special_code_stays_or_goes_but_not_between(name: str) -> None:
+    """Between a special code and the least value lies nothing that can be reached."""
+    problem, holes = make(MODELS[name], seed=4, apart=4), 0
+    for factual in [each for each in factuals(problem, 30) if each["b"].iloc[0] == 0][:4]:
+        row, value, bound = searched(problem, factual)
+        assert value == pytest.approx(enumerated(problem, factual, 0.0), abs=1e-7)
+        assert bound >= value - 1e-6 or (bound, value) == (math.inf, math.inf)
+        holes += row is not None
+    assert holes
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.05, 10000.0])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_optimum_is_that_of_the_program(name: str, alpha: float) -> None:
@@ -216,6 +229,48 @@ def test_no_valid_point_of_a_part_keeps_a_core(model: str, seed: int) -> None:
             assert fewest.least == min(changed.sum(axis=1), default=math.inf)
             assert (fewest.row is None) == here.empty
     assert kept > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("model", ["forest", "network"])
+def test_no_point_of_too_many_changes_is_kept(model: str, seed: int) -> None:
+    """Whenever time ends; a valid point that is met on the way and changes too much is no answer."""
+    problem = make(MODELS[model], seed=seed)
+    ones, most = np.ones(5), 2.0
+    for factual in factuals(problem, 3):
+        engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
+        search = BoxSearch(problem, Separable(0 * ones, ones, 0 * ones), 1e4, ones, most, 1e-6)
+        for piece in engine.manifolds[0].pieces(factual, engine.program.aim.least):
+            assert isinstance(piece, Shares | Outside)
+            fewest = search.fewest(factual, piece)
+            fewest._descend(most + 1.0, Deadline.after(30.0))
+            assert fewest.row is None or fewest.part.changes(fewest.row) <= most
+
+
+def test_rows_of_another_box_are_asked_no_more() -> None:
+    """A box with fewer rows has the bound that it has in a program of its own."""
+    problem = make(MODELS["network"], seed=0)
+    ones = np.ones(5)
+    search = BoxSearch(problem, Separable(0 * ones, ones, 0 * ones), 0.0, ones, None, 1e-6)
+    factual = factuals(problem, 1)[0]
+    engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
+    piece = next(iter(engine.manifolds[0].pieces(factual, engine.program.aim.least)))
+    assert isinstance(piece, Shares | Outside)
+    part = search.fewest(factual, piece).part
+    none, low, high = np.zeros(len(part.origin), dtype=bool), part.numbers.low, part.numbers.high
+
+    def bound(program: BoxProgram, *rows: tuple[np.ndarray, float]) -> float:
+        constant = program.prepare(low, high, none)
+        assert program.cut(rows)
+        return constant + program.solve(program.first_basis(), math.inf).bound
+
+    def program() -> BoxProgram:
+        return BoxProgram(part, Costs.of(part, search.distance, math.inf), 3)
+
+    step = np.eye(len(part.origin))[0], 0.4
+    again = program()
+    assert bound(again, step) > bound(again) + 0.1
+    assert bound(again) == pytest.approx(bound(program()), abs=1e-9)
 
 
 def test_two_ends_of_trees_are_left_to_the_program() -> None:

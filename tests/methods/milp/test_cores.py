@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from harness.core.method import Deadline
 from harness.core.space import Feature, Space
 from methods.ce_ocl.reach import hull_cores, in_order
-from methods.milp.cores import Cores, hitting
+from methods.milp.cores import HullCores, hitting
 from methods.milp.hull import Hull, Shares
 
 COLUMNS = {0: [0], 1: [1, 2], 2: [3], 3: [4], 7: [5]}
@@ -63,7 +63,7 @@ def test_the_fewest_changes_are_those_of_all_sets_of_features(seed: int) -> None
             kept = [k for f, own in COLUMNS.items() if f not in changed for k in own]
             if keeps(points, x, kept):
                 least = min(least, float(sum(weights[f] for f in changed)))
-    cores, before = Cores(Hull(points, 1), x, COLUMNS, weights, 2.0), 0.0
+    cores, before = HullCores(Hull(points, 1), x, COLUMNS, weights, 2.0), 0.0
     while not cores.closed:
         cores.grow(Deadline.after(60.0))
         assert before <= cores.least <= 2.0 + least
@@ -76,7 +76,7 @@ def test_the_fewest_changes_are_those_of_all_sets_of_features(seed: int) -> None
 
 
 def test_without_time_nothing_is_claimed() -> None:
-    cores = Cores(Hull(np.zeros((3, 6)), 1), np.ones(6), COLUMNS, np.ones(8), 1.0)
+    cores = HullCores(Hull(np.zeros((3, 6)), 1), np.ones(6), COLUMNS, np.ones(8), 1.0)
     cores.grow(Deadline.after(0.0))
     assert (cores.least, cores.closed, cores.sets) == (1.0, False, [])
 
