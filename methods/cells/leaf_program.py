@@ -14,7 +14,8 @@ point solves
     & \sum_{l \text{ within } S} z_{tl} \le \sum_{s \in S} c_{fs} \text{ for the sets S that leaves ask for,}
 
 u and d monotone, and u, d and c whole: the program of Parmentier and Vidal (2021), OCEAN, with a row for all leaves on
-one side of a threshold. States and leaves that cost as much as the incumbent are left out.
+one side of a threshold. States and leaves that cost as much as the incumbent are left out; once it is much cheaper, the
+program is made again, as a smaller one.
 
 Its relaxation is solved again and again: branch and bound, diving from the least bound, by pseudo-costs that strong
 branching begins, with reduced-cost fixing (a column stays at an end where its price says that the other cannot pay) and
@@ -42,6 +43,7 @@ from methods.cells.records import AdditiveRoom, Box, Clauses, GridArrays, States
 LOOKS, LOOK_STEPS = 6, 30  # columns that are tried before one is branched on, and simplex iterations for each side
 ROUNDED = 0.0, 0.1, 0.3, 0.5  # a move is made where more than this share of it is, for incumbents
 FIRST_STEPS = 5_000  # simplex iterations after which the whole question's relaxation has to say something
+OUTDATED = 0.9  # of the incumbent's cost at which a program was made: for a cheaper one, a new one is
 MET = 50  # whole points that close no node before the rest of such nodes is left open
 STEP = np.array([1.0, -1.0])  # a column is at most another one
 UNKNOWN = -1  # the column of a state that has none
@@ -296,7 +298,7 @@ class LeafSearch:
     """Branch and bound over the relaxations of a ``LeafProgram``; the incumbent is that of the search's state."""
 
     def __init__(self, state: Question) -> None:
-        self.state, self.program = state, LeafProgram(state)
+        self.state, self.program, self.upper = state, LeafProgram(state), float(state.upper[0])
         program = self.program
         self.constant = float(program.floor[program.grid.unordered == 0].sum())
         self.lp = Lp(np.zeros(program.size), np.ones(program.size))
@@ -320,10 +322,15 @@ class LeafSearch:
         self.lp.price(self.program.cost)
         return self.lp.reached(FIRST_STEPS, deadline.left) + self.constant > float(self.state.upper[1])
 
-    def run(self, deadline: Deadline) -> None:
-        """Look at nodes until none is open, or the deadline has passed; writes what is proven to ``state.upper``."""
-        known, diving = float(self.state.upper[1]), False
-        while self.open and not deadline.passed:
+    def run(self, deadline: Deadline) -> bool:
+        """Look at nodes until none is open, or the deadline has passed; writes what is proven to ``state.upper``.
+
+        Returns
+        -------
+        Whether it ended since the incumbent has become so much cheaper that a new program is smaller.
+        """
+        known, diving, outdated = float(self.state.upper[1]), False, False
+        while self.open and not outdated and not deadline.passed:
             place = -1 if diving else min(range(len(self.open)), key=lambda i: self.open[i].bound)
             node, others = self.open.pop(place), len(self.open)
             if node.bound < self.cutoff and not self.look(node, deadline):
@@ -332,7 +339,9 @@ class LeafSearch:
                 else:
                     self.least = min(self.least, node.bound)
             diving = len(self.open) > others
+            outdated = not diving and bool(self.open) and float(self.state.upper[0]) < OUTDATED * self.upper
         self.state.upper[1] = max(known, self.bound)
+        return outdated
 
     def look(self, node: Node, deadline: Deadline) -> bool:
         """Close a node or branch on it; False where the solver could not tell, as where the time is over."""

@@ -190,7 +190,8 @@ class CellSearch:
             return kernels.PAUSED
         program = LeafSearch(state)
         if program.promises(deadline):
-            program.run(deadline)
+            while program.run(deadline):
+                program = LeafSearch(state)
         return kernels.DONE if state.upper[1] >= state.upper[0] - COST_TIE else kernels.PAUSED
 
 

@@ -1,0 +1,98 @@
+"""Networks searched over boxes in a hull: no valid point is lost, by a row or by a branch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.neural_network import MLPClassifier
+from support.noisy_rule import factuals, make
+
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.tolerances import COORDINATE_TIE
+from methods.ce_ocl import CeOcl
+from methods.ce_ocl.program_engine import ProgramEngine
+from methods.hull_search.bounds import Costs, Node, Solved
+from methods.hull_search.network_run import Known, NetworkProgram, NetworkRun
+from methods.hull_search.part import Part
+from methods.hull_search.search import BoxSearch
+from methods.milp.distance import Separable
+from methods.milp.hull import Outside, Shares
+
+ONES = np.ones(5)
+
+
+def parts(problem: Problem, factual: pd.DataFrame) -> list[Part]:
+    """The pieces of the hull as a factual reaches them."""
+    engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
+    search = BoxSearch(problem, Separable(0 * ONES, ONES, 0 * ONES), 0.0, ONES, None, 0.0, bare=True)
+    found = []
+    for piece in engine.manifolds[0].pieces(factual, engine.program.aim.least):
+        assert isinstance(piece, Shares | Outside)
+        found.append(search.fewest(factual, piece).part)
+    return [part for part in found if part.possible]
+
+
+class Watched:
+    """Valid points of a part: each has to be in every row of a box that it is in, and in a child of each division."""
+
+    def __init__(self, part: Part, program: NetworkProgram) -> None:
+        rng, points = np.random.default_rng(0), part.points.points
+        shares = rng.exponential(size=(3000, points.shape[1])) ** 3
+        self.moves = (shares / shares.sum(axis=1, keepdims=True)) @ points.T - part.origin
+        values = [program.margin(move) for move in self.moves]
+        valid = np.array([margin >= 0.0 for margin, _ in values])
+        self.signs = np.array([np.sign(np.concatenate(sums, axis=1)[0]) for _, sums in values])[valid]
+        self.moves, self.part, self.rows, self.divided = self.moves[valid], part, 0, 0
+
+    def within(self, low: np.ndarray, high: np.ndarray, known: Known) -> np.ndarray:
+        """Which of the points a box has, where units are known to be at work or not."""
+        numbers = self.part.numbers
+        ends = [(end - numbers.value) / numbers.unit for end in (low, high)]
+        inside = (self.moves >= ends[0] - COORDINATE_TIE) & (self.moves <= ends[1] + COORDINATE_TIE)
+        return np.asarray(inside.all(axis=1) & (self.signs * known.phases >= 0).all(axis=1))
+
+
+@pytest.mark.parametrize("hidden", [(12,), (7, 6)])
+def test_no_valid_point_is_lost(hidden: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    network = MLPClassifier(hidden, solver="lbfgs", max_iter=2000, random_state=0)
+    problem = make(network, seed=3, whole=False, rows=150)
+    watched: list[Watched] = []
+    rows_of, phase = NetworkProgram.rows_of, NetworkRun._phase
+    stated = 0
+
+    def asked(self: NetworkProgram, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
+        nonlocal stated
+        rows, seen = rows_of(self, low, high), watched[-1]
+        inside = seen.within(low, high, self.known)
+        assert rows is not None or not inside.any()
+        for slopes, least in rows or []:
+            assert (seen.moves[inside] @ slopes >= least - 1e-9).all()
+            seen.rows += int(inside.sum())
+        stated += len(self.known.stated)
+        return rows
+
+    def divided(self: NetworkRun, solved: Solved, sums: list[np.ndarray]) -> list[Node]:
+        children, seen = phase(self, solved, sums), watched[-1]
+        before = seen.within(solved.node.low, solved.node.high, self.program.known)
+        each = [seen.within(child.low, child.high, self.known[child.number]) for child in children]
+        assert not children or (np.any(each, axis=0) == before).all()
+        seen.divided += len(children)
+        return children
+
+    monkeypatch.setattr(NetworkProgram, "rows_of", asked)
+    monkeypatch.setattr(NetworkRun, "_phase", divided)
+    for factual in factuals(problem, 6):
+        for part in parts(problem, factual)[:6]:
+            run = NetworkRun(part, Costs.of(part, Separable(0 * ONES, ONES, 0 * ONES), math.inf), math.inf,
+                             Deadline.after(5.0))  # fmt: skip
+            watched.append(Watched(part, run.program))
+            run.search(nodes=400)
+            prices = [float(np.abs(move).sum()) for move in watched[-1].moves]
+            assert run.bound <= min(prices, default=math.inf) + 1e-9 + part.still.gaps.sum()
+    assert sum(seen.rows for seen in watched) > 1000
+    assert sum(seen.divided for seen in watched) > 0
+    assert stated > 0
