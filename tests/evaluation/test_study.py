@@ -96,7 +96,7 @@ ANSWERS = {
 '''
 KINDS = ("few", "breaks", "picky", "slow", "single")
 SETTINGS = (
-    "dataset=csv", "dataset.path=a.csv,b.csv", "dataset.target=label", "dataset.desired=good", "dataset.immutable=[y]",
+    "dataset=csv", "dataset.target=label", "dataset.desired=good", "dataset.immutable=[y]",
     "split=none", f"factuals={[*range(14)]}".replace(" ", ""), "n_counterfactuals=2", "time_limit=1", "study=toys",
     "model=one,two",
 )  # fmt: skip
@@ -106,8 +106,8 @@ X = 2.0 * np.arange(14)
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of two sweeps of one study, and what the last of them printed."""
+def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+    """The folder of a study of which all methods were asked about the first data set, and its summary."""
     folder = tmp_path_factory.mktemp("study")
     (folder / "toys.py").write_text(TOYS)
     for group in ("model", "method"):
@@ -122,12 +122,22 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     for name, more in (("a", 0), ("b", 10)):
         rows = [(2 * i + more, 50, "bad") for i in range(14)] + [(0, 0, "bad"), (100, 100, "good"), (56, 50, "good")]
         pd.DataFrame(rows, columns=["x", "y", "label"]).to_csv(folder / f"{name}.csv", index=False)
-    run, search = runner(folder), "hydra.searchpath=[conf]"
-    done = run("-m", search, *SETTINGS, f"method={','.join(KINDS)}", "seed=0,1,2")
+    _sweep(folder, "dataset.path=a.csv", f"method={','.join(KINDS)}")
+    return folder, pd.read_csv(folder / "results" / "toys" / "summary.csv")
+
+
+@pytest.fixture(scope="module")
+def swept(begun: tuple[Path, pd.DataFrame]) -> tuple[Path, str]:
+    """The folder of all sweeps of the study, and what the last of them printed."""
+    _sweep(begun[0], "dataset.path=a.csv,b.csv", "method=single", "method.shift=10")
+    return begun[0], _sweep(begun[0], "dataset.path=a.csv,b.csv", f"method={','.join(KINDS)}")
+
+
+def _sweep(folder: Path, *choices: str) -> str:
+    """What one command with three seeds printed."""
+    done = runner(folder)("-m", "hydra.searchpath=[conf]", *SETTINGS, *choices, "seed=0,1,2")
     assert done.returncode == 0, done.stderr
-    done = run("-m", search, *SETTINGS, "method=single", "method.shift=10", "seed=0,1,2")
-    assert done.returncode == 0, done.stderr
-    return folder, done.stderr
+    return done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +161,13 @@ def pairs(swept: tuple[Path, str]) -> pd.DataFrame:
 def test_one_process_sweeps_for_all_of_these(request: pytest.FixtureRequest) -> None:
     """Not each of those that pytest-xdist runs, as with a pytest whose names of tests it cannot change."""
     assert request.node.nodeid.endswith("@study") or "PYTEST_XDIST_WORKER" not in os.environ
+
+
+def test_a_study_that_has_begun_is_told(begun: tuple[Path, pd.DataFrame]) -> None:
+    """What was asked so far, and nothing else."""
+    found = begun[1].groupby("task")["method"].agg(set).to_dict()
+    able = {"few", "breaks", "slow", "single"}
+    assert found == {"a / one": able | {"picky"}, "a / two": able}
 
 
 def test_every_run_is_kept_apart(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:
