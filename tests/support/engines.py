@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
@@ -19,9 +20,9 @@ def engines(method: CeOcl, problem: Problem) -> list[CeOcl]:
     return [m for m in (replace(method, engine=name) for name in ("milp", "search")) if m.refuses(problem) is None]
 
 
-def question_of(name: str, model: str, count: int = 30) -> task.Task:
-    """The factuals of a model of a published dataset; the test is skipped where its file is missing."""
-    dataset = dataset_of(name)
+def question_of(name: str, model: str, count: int = 30, **changes: Any) -> task.Task:
+    """The factuals of a model of a published dataset, as changed; the test is skipped where its file is missing."""
+    dataset = dataset_of(name, **changes)
     config = OmegaConf.create({"model_seed": 0, "model": settings("model", model)})
     problem = problem_on(dataset, instantiate(config.model.estimator))
     return task.make_task(dataset, problem.classifier, n_factuals=count)
