@@ -14,8 +14,8 @@ point solves
     & \sum_{l \text{ within } S} z_{tl} \le \sum_{s \in S} c_{fs} \text{ for the sets S that leaves ask for,}
 
 u and d monotone, and u, d and c whole: the program of Parmentier and Vidal (2021), OCEAN, with a row for all leaves on
-one side of a threshold. States and leaves that cost as much as the incumbent are left out; once it is much cheaper, the
-program is made again, as a smaller one.
+one side of a threshold. States and leaves that cost as much as the incumbent are left out; once it is a tenth cheaper,
+the program is made again, as a smaller one.
 
 Its relaxation is solved again and again: branch and bound, diving from the least bound, by pseudo-costs that strong
 branching begins, with reduced-cost fixing (a column stays at an end where its price says that the other cannot pay) and
@@ -323,11 +323,13 @@ class LeafSearch:
         return self.lp.reached(FIRST_STEPS, deadline.left) + self.constant > float(self.state.upper[1])
 
     def run(self, deadline: Deadline) -> bool:
-        """Look at nodes until none is open, or the deadline has passed; writes what is proven to ``state.upper``.
+        """Look at nodes until none is open, the deadline has passed, or a new program would be a smaller one.
+
+        What is proven is written to ``state.upper``.
 
         Returns
         -------
-        Whether it ended since the incumbent has become so much cheaper that a new program is smaller.
+        Whether a new program is to be made, as the incumbent is a tenth cheaper by now.
         """
         known, diving, outdated = float(self.state.upper[1]), False, False
         while self.open and not outdated and not deadline.passed:
@@ -339,9 +341,9 @@ class LeafSearch:
                 else:
                     self.least = min(self.least, node.bound)
             diving = len(self.open) > others
-            outdated = not diving and bool(self.open) and float(self.state.upper[0]) < OUTDATED * self.upper
+            outdated = not diving and self.bound < self.cutoff and float(self.state.upper[0]) < OUTDATED * self.upper
         self.state.upper[1] = max(known, self.bound)
-        return outdated
+        return outdated and not deadline.passed
 
     def look(self, node: Node, deadline: Deadline) -> bool:
         """Close a node or branch on it; False where the solver could not tell, as where the time is over."""

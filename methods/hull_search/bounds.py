@@ -140,7 +140,12 @@ class BoxProgram:
         return costs.constant + constant
 
     def cut(self, rows: Sequence[tuple[np.ndarray, float]]) -> bool:
-        """Set the further rows, least products of slopes, shape (numbers,), and moves; whether the box can meet all."""
+        """Ask of each further row that its slopes, shape (numbers,), times the moves be at least so much.
+
+        Returns
+        -------
+        Whether each can be so somewhere in the box; those after the first that cannot are not set.
+        """
         count, filled, self.filled = len(self.part.numbers.place), self.filled, len(rows)
         nothing = np.zeros(count), -math.inf
         for r, (slopes, least) in enumerate([*rows, *[nothing] * (filled - len(rows))]):

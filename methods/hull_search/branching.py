@@ -53,11 +53,14 @@ class Branching:
             children.append(self.child(solved, low, node.high, node.forced))
         return children
 
-    def hollow(self, solved: Solved, point: np.ndarray) -> list[Node]:
-        """Branch on a number that lies between the factual's value and the reach, where nothing is."""
+    def hollow(self, solved: Solved, point: np.ndarray) -> list[Node] | None:
+        """Branch on a number that lies between the factual's value and the reach, where nothing is; None: none does.
+
+        A box that lies between them has no children.
+        """
         hole = self.part.numbers.hole
         places = np.flatnonzero((hole[0] < point) & (point < hole[1]))
-        return self.split(solved, int(places[0]), *hole[:, places[0]]) if len(places) else []
+        return self.split(solved, int(places[0]), *hole[:, places[0]]) if len(places) else None
 
     def integer(self, solved: Solved) -> list[Node]:
         """Branch on an integer that the program leaves between two: the one that both children gain most by."""

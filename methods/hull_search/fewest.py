@@ -78,7 +78,7 @@ class Fewest(Cores):
         return self.least >= (enough if self.row is None else min(enough, self.part.changes(self.row)))
 
     def _descend(self, enough: float, deadline: Deadline) -> None:
-        """Look for a valid point of fewer changes than ``enough``: from any, numbers stay one by one."""
+        """Look for a valid point of fewer changes than ``enough``: from any valid one, numbers go back one by one."""
         row, _ = self._run(frozenset(), deadline).search(first=True, nodes=FIRST)
         for number in sorted(self.may, key=lambda k: (k in self.changed, -self.weights[k], k)):
             if row is None or deadline.passed:

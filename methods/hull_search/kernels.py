@@ -232,6 +232,8 @@ def simplex(hull, used, basis, columns, lines, own, upper):
     capacity = fixed + len(hull.members)
     reduced, alpha = np.empty(capacity), np.empty(capacity)
     at_high, basic = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
+    stands = np.zeros(capacity)  # where each column is, as ``rest`` takes it; 0 for basic ones
+    candidates, ratios, slack = np.empty(capacity, np.int64), np.empty(capacity), np.empty(capacity)
     values = np.empty(points.shape[1])
     free = Columns(none, none, none, low, high)
     rest, solution, moves = np.empty(m), np.empty(m), np.zeros(d)
@@ -257,23 +259,24 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             for j in range(fixed + used):
                 reduced[j] = (cost[j] if j < fixed else 0.0) - reduced[j]
             fresh = False
+            rest[:], stands[:] = 0.0, 0.0
+            for i in range(d):
+                rest[i] = origin[i]
+            rest[d] = 1.0
         # Other columns at the ends that their reduced costs want, and what the basic ones then are.
-        rest[:] = 0.0
-        for i in range(d):
-            rest[i] = origin[i]
-        rest[d] = 1.0
         for j in range(fixed + used):
-            if basic[j]:
-                continue
-            if reduced[j] < -REDUCED_COST:
-                at_high[j] = True
-            elif reduced[j] > REDUCED_COST:
-                at_high[j] = False
-            value = (high[j] if at_high[j] else low[j]) if j < fixed else (1.0 if at_high[j] else 0.0)
-            if value != 0.0:
+            value = 0.0
+            if not basic[j]:
+                if reduced[j] < -REDUCED_COST:
+                    at_high[j] = True
+                elif reduced[j] > REDUCED_COST:
+                    at_high[j] = False
+                value = (high[j] if at_high[j] else low[j]) if j < fixed else (1.0 if at_high[j] else 0.0)
+            if value != stands[j]:
                 column(j, d, extra, work, room)
                 for i in range(m):
-                    rest[i] -= value * room[i]
+                    rest[i] -= (value - stands[j]) * room[i]
+                stands[j] = value
         leaving, worst, short, above = -1, 0.0, 0.0, False
         for k in range(m):
             total, norm, length = 0.0, 0.0, 0.0
@@ -318,25 +321,23 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         entering = -1
         step = np.inf
         # Columns are passed, and flip to their other end, as long as the bound still rises.
-        candidates = np.empty(fixed + used, np.int64)
         count = 0
         for j in range(fixed + used):
             if basic[j] or (j < fixed and high[j] - low[j] <= 0.0):
                 continue
             if (alpha[j] > PIVOT and not at_high[j]) or (alpha[j] < -PIVOT and at_high[j]):
                 candidates[count] = j
+                ratios[count] = abs(reduced[j]) / abs(alpha[j])
+                slack[count] = REDUCED_COST / abs(alpha[j])
                 count += 1
         while count > 0:
             step = np.inf
             for c in range(count):
-                j = candidates[c]
-                ratio = (abs(reduced[j]) + REDUCED_COST) / abs(alpha[j])
-                if ratio < step:
-                    step = ratio
+                step = min(step, ratios[c] + slack[c])
             place, largest, lost = -1, 0.0, 0.0
             for c in range(count):
                 j = candidates[c]
-                if abs(reduced[j]) / abs(alpha[j]) <= step:
+                if ratios[c] <= step:
                     lost += abs(alpha[j]) * (high[j] - low[j] if j < fixed else 1.0)
                     if abs(alpha[j]) > largest:
                         place, largest = c, abs(alpha[j])
@@ -346,9 +347,8 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             slope -= lost
             kept = 0
             for c in range(count):
-                j = candidates[c]
-                if abs(reduced[j]) / abs(alpha[j]) > step:
-                    candidates[kept] = j
+                if ratios[c] > step:
+                    candidates[kept], ratios[kept], slack[kept] = candidates[c], ratios[c], slack[c]
                     kept += 1
             count = kept
             entering = -1
@@ -389,10 +389,12 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         at_high[old] = above
         basic[old], basic[entering] = False, True
         basis[leaving] = entering
-        inverse[leaving] /= pivot
+        for i in range(m):
+            inverse[leaving, i] /= pivot
         for k in range(m):
             if k != leaving and direction[k] != 0.0:
-                inverse[k] -= direction[k] * inverse[leaving]
+                for i in range(m):
+                    inverse[k, i] -= direction[k] * inverse[leaving, i]
         pivots += 1
         since += 1
         if since >= REFRESH:

@@ -82,18 +82,25 @@ class Run:
 
     def _expand(self, node: Node) -> list[Node]:
         """The children of a node, after its program is solved and its point was looked at."""
+        return self._look(node, exactly=False)
+
+    def _look(self, node: Node, exactly: bool) -> list[Node]:
+        """As ``_expand``; where squares are not solved ``exactly``, points are taken only once they are."""
         incumbents, branching = self.incumbents, self.branching
-        solved = self._solve(node)
+        solved = self._solve(node, exactly)
         if solved is None:
             return []
         x, point = self._point(solved)
-        if sides := branching.hollow(solved, point):
+        if (sides := branching.hollow(solved, point)) is not None:
             return sides
         if self._invalid(point, point):
             return branching.leave(solved, point, invalid=True)
         if not self._inside(solved, x, point):
             incumbents.round(point, solved)
             return branching.change(solved) or branching.integer(solved) or branching.halve(solved)
+        if not exactly and self._loose(node):
+            node.basis = solved.basis
+            return self._look(node, exactly=True)
         if incumbents.take(point):
             if node.bound >= incumbents.goal:
                 return []
@@ -135,7 +142,12 @@ class Run:
             node.low, node.high = np.where(stays, numbers.value, node.low), np.where(stays, numbers.value, node.high)
         return bool(fits)
 
-    def _solve(self, node: Node) -> Solved | None:
+    def _loose(self, node: Node) -> float:
+        """What a squared cost may be above its bound while one branches: a point below the goal closes no node."""
+        goal = self.incumbents.goal
+        return goal - node.bound if self.costs.square.any() and math.isfinite(goal) else 0.0
+
+    def _solve(self, node: Node, exactly: bool = True) -> Solved | None:
         """A node with the solution of its program, its bound raised and its box narrowed; None where it is done."""
         program, goal = self.program, self.incumbents.goal
         if len(self.cores) and not self._propagate(node):
@@ -146,7 +158,8 @@ class Run:
         if constant >= goal:
             return None
         basis = node.basis.copy()
-        solution = program.solve(basis, goal - constant, EXACT * self.incumbents.close)
+        close = max(EXACT * self.incumbents.close, 0.0 if exactly else self._loose(node))
+        solution = program.solve(basis, goal - constant, close)
         if solution.status == INFEASIBLE:
             return None
         node.bound = max(node.bound, constant + solution.bound)

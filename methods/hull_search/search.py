@@ -111,7 +111,7 @@ class BoxSearch:
         best, value, least = fewest.row, upper, fewest.least
         if best is not None:
             value = min(upper, part.price(best, self.distance) + self.alpha * part.changes(best))
-        if least > min(known, self.most):
+        if math.isinf(least) or least > min(known, self.most):
             return None, upper, math.inf
         if not fewest.settled(known):
             return best, value, self.alpha * least

@@ -103,10 +103,11 @@ class HullCores(Cores):
         self.hull, self.x, self.columns = hull, x, columns
 
     def core(self, kept: frozenset[int], deadline: Deadline) -> frozenset[int] | None:
-        """A smallest set of some features that the hull does not let stay as they are; None: all of these can."""
+        """Some features, none too many, that the hull does not let stay as they are; None: all of these can."""
         core = self._apart(kept, deadline) if kept else None
-        for feature in sorted(core or (), key=lambda f: (self.weights[f], f)):
-            assert core is not None
+        if core is None:
+            return None
+        for feature in sorted(core, key=lambda f: (self.weights[f], f)):
             smaller = self._apart(core - {feature}, deadline) if feature in core and len(core) > 1 else None
             core = smaller or core
         return core

@@ -144,11 +144,9 @@ class RobustRun(Run):
             if solved is None:
                 return []
             x, point = self._point(solved)
-            hole = part.numbers.hole
-            hollow = np.flatnonzero((hole[0] < point) & (point < hole[1]))
-            if len(hollow):
-                return branching.split(solved, int(hollow[0]), hole[0, hollow[0]], hole[1, hollow[0]])
-            if solved.solution.status == kernels.STUCK or part.numbers.off(x, point) > COORDINATE_SOLVED:
+            if (sides := branching.hollow(solved, point)) is not None:
+                return sides
+            if not self._inside(solved, x, point):
                 incumbents.round(point, solved)
                 return branching.change(solved) or branching.integer(solved) or branching.halve(solved)
             wall = self.reach.broken(part.read(point))

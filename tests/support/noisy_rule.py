@@ -24,17 +24,9 @@ MODELS = {
 
 
 def make(
-    model: object,
-    seed: int,
-    whole: bool = True,
-    actionability: Actionability = Actionability.FREE,
-    rows: int = 60,
-    apart: int = 1,
+    model: object, seed: int, whole: bool = True, actionability: Actionability = Actionability.FREE, rows: int = 60
 ) -> Problem:
-    """A problem of two small integers, an ordinal, a category and one more number; labels follow a noisy rule.
-
-    ``apart``: the least value of one of them beside its special code, 0.
-    """
+    """A problem of two small integers, an ordinal, a category and one more number; labels follow a noisy rule."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -45,7 +37,6 @@ def make(
             "k": pd.Series(rng.choice(["x", "y"], rows), dtype=object),
         }
     )
-    frame["b"] = frame["b"].where(frame["b"] == 0, frame["b"].clip(lower=apart))
     rank = frame["o"].map({"low": 0, "mid": 1, "high": 2})
     signal = frame["a"] + frame["b"] - frame["c"] + 2 * rank + 2 * (frame["k"] == "x") + rng.normal(0, 2, rows)
     labels = np.where(signal > np.median(signal), "yes", "no")
@@ -53,7 +44,7 @@ def make(
     space = Space(
         (
             Feature("a", Kind.INTEGER, scale=(0, 8), bounds=(0, 8), actionability=actionability),
-            Feature("b", Kind.INTEGER, scale=(0, 6), bounds=(apart, 6), special=(0,)),
+            Feature("b", Kind.INTEGER, scale=(0, 6), bounds=(1, 6), special=(0,)),
             Feature("c", last, scale=(0, 5), bounds=(0, 5)),
             Feature("o", Kind.ORDINAL, ("low", "mid", "high")),
             Feature("k", Kind.CATEGORICAL, ("x", "y")),
@@ -68,6 +59,19 @@ def make(
     target = Interval(low=float(np.quantile(signal, 0.7))) if regression else Label("yes")
     outcome = signal.to_numpy() if regression else labels
     return Problem(space, Classifier(model, inputs, classes), frame, outcome, target)
+
+
+def with_codes(model: object, seed: int) -> Problem:
+    """A problem of four integers, each a special code, 0, or 4 to 7."""
+    rng, names = np.random.default_rng(seed), list("abcd")
+    frame = pd.DataFrame({name: np.where(rng.random(60) < 0.4, 0, rng.integers(4, 8, 60)) for name in names})
+    signal = frame.to_numpy() @ rng.normal(size=4) + rng.normal(0, 4, 60)
+    labels = np.where(signal > np.median(signal), "yes", "no")
+    features = [Feature(name, Kind.INTEGER, scale=(0, 7), bounds=(4, 7), special=(0,)) for name in names]
+    space = Space(tuple(features))
+    inputs = space_inputs(space)
+    model.fit(Classifier(model, inputs, ()).matrix(frame), (labels == "yes").astype(int))  # type: ignore[attr-defined]
+    return Problem(space, Classifier(model, inputs, ("no", "yes")), frame, labels, Label("yes"))
 
 
 def factuals(problem: Problem, count: int) -> list[pd.DataFrame]:

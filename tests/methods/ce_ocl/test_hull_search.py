@@ -8,9 +8,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import LinearRegression
-from support.noisy_rule import MODELS, factuals, make
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from support.noisy_rule import MODELS, factuals, make, with_codes
 
 from harness.core.explanation import Status
 from harness.core.hull import distance
@@ -139,16 +144,28 @@ def test_bounds_on_changes_are_kept(name: str) -> None:
         assert value == pytest.approx(enumerated(problem, factual, 0.0, most=2), abs=1e-7)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_special_code_stays_or_goes_but_not_between(name: str) -> None:
-    """Between a special code and the least value lies nothing that can be reached."""
-    problem, holes = make(MODELS[name], seed=4, apart=4), 0
-    for factual in [each for each in factuals(problem, 30) if each["b"].iloc[0] == 0][:4]:
-        row, value, bound = searched(problem, factual)
-        assert value == pytest.approx(enumerated(problem, factual, 0.0), abs=1e-7)
+CODED = {
+    "logistic": LogisticRegression(),
+    "extra": ExtraTreesClassifier(9, max_depth=4, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=20, max_depth=2, random_state=0, max_features=2),
+    "network": MODELS["network"],
+}
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05])
+@pytest.mark.parametrize("seed", [2, 6])
+@pytest.mark.parametrize("name", CODED)
+def test_between_a_special_code_and_the_bounds_there_is_nothing(name: str, seed: int, alpha: float) -> None:
+    """Boxes that lie there hold no point, whatever the model says of them."""
+    problem, found = with_codes(CODED[name], seed), 0
+    for factual in [each for each in factuals(problem, 60) if (each.iloc[0] == 0).any()][:12]:
+        row, value, bound = searched(problem, factual, alpha)
+        assert value == pytest.approx(enumerated(problem, factual, alpha), abs=1e-7)
         assert bound >= value - 1e-6 or (bound, value) == (math.inf, math.inf)
-        holes += row is not None
-    assert holes
+        if row is not None:
+            assert not any(problem.space.violations(factual, problem.space.frame([row])))
+            found += 1
+    assert found
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.05, 10000.0])
