@@ -12,6 +12,7 @@ from methods.milp.hull import Hull, Outside, Shares
 
 ROOM = 6000  # points in the working set of one hull, at most
 FEW = 60  # points that are all in the working set from the start
+MANY = 400  # points of earlier questions with which a question begins, at most: all are looked at in each pivot
 
 
 @dataclass
@@ -77,6 +78,8 @@ class WorkingSets:
         key = id(piece.hull)
         if key not in self._kept:
             self._kept[key] = piece.hull, WorkingSet.of(piece.hull.points)
+        elif self._kept[key][1].used > MANY:
+            self._kept[key] = piece.hull, WorkingSet.ordered(self._kept[key][1].points.T)
         return self._kept[key][1]
 
 
