@@ -54,7 +54,10 @@ def readable(argument: str) -> str:
         raise HydraException(f"{argument} takes away what every run needs; give {match[1]} another value.")
     if re.match(r"[+~]*=", argument):
         raise HydraException(f"{argument} names no setting; write KEY=VALUE.")
-    if re.fullmatch(rf"\+*({GROUPS}|experiment)=(true|false|[-+]?(nan|inf|[\d_.]+(e[-+]?\d+)?))", argument, re.I):
+    group = rf"\+*({GROUPS}|experiment)|[^=]*@[^=]*"  # Hydra takes any key with an @ for a group
+    if not ATTRIBUTE.fullmatch(argument) and re.fullmatch(
+        rf"({group})=(true|false|[-+]?(nan|inf|[\d_.]+(e[-+]?\d+)?))", argument, re.I
+    ):
         raise HydraException(f"{argument} is no choice; 'python -m harness list' names what there is.")
     if argument.startswith(("desired=", "dataset.desired=")):
         argument = re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)

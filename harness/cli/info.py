@@ -31,7 +31,7 @@ def lines() -> Iterator[str]:
         yield f"  {name:20} {version(name) or 'not installed'}"
     yield "\nextras"
     for extra, names in sorted(_extras().items()):
-        found = {name: version(name) for name in names}
+        found = {name: version(name) or version(name.removesuffix("-cpu")) for name in names}
         lacking = None in found.values()
         said = ", ".join(f"{name} {number}" for name, number in found.items())
         yield f"  {extra:20} {f'not installed; {install(extra)}' if lacking else said}"
