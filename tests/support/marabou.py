@@ -10,13 +10,12 @@ import sys
 import time
 from pathlib import Path
 
-from maraboupy import Marabou, MarabouCore
-
 
 class Query:
     """Marabou's query, built variable by variable."""
 
-    def __init__(self):
+    def __init__(self, core):
+        self.core = core  # of maraboupy, which is imported only where it is: see main
         self.rows, self.bounds, self.relus = [], [], []
 
     def variable(self, low=None, high=None):
@@ -24,14 +23,14 @@ class Query:
         return len(self.bounds) - 1
 
     def row(self, kind, terms, scalar):
-        equation = MarabouCore.Equation(kind)
+        equation = self.core.Equation(kind)
         for coefficient, variable in terms:
             equation.addAddend(coefficient, variable)
         equation.setScalar(scalar)
         self.rows.append(equation)
 
     def made(self):
-        query = MarabouCore.InputQuery()
+        query = self.core.InputQuery()
         query.setNumberOfVariables(len(self.bounds))
         for variable, (low, high) in enumerate(self.bounds):
             if low is not None:
@@ -41,13 +40,13 @@ class Query:
         for equation in self.rows:
             query.addEquation(equation)
         for before, after in self.relus:
-            MarabouCore.addReluConstraint(query, before, after)
+            self.core.addReluConstraint(query, before, after)
         return query
 
 
-def query_of(question):
+def query_of(question, core):
     """Whether some point within the radius has an output between low and high."""
-    made, least, same = Query(), MarabouCore.Equation.LE, MarabouCore.Equation.EQ
+    made, least, same = Query(core), core.Equation.LE, core.Equation.EQ
     radius, inputs, gaps = question["radius"], [], []
     for base, unit in zip(question["base"], map(abs, question["unit"]), strict=True):
         x, gap = made.variable(base - radius * unit, base + radius * unit), made.variable(0.0, radius)
@@ -75,10 +74,12 @@ def _unit(made, same, inputs, row, shift):
 
 
 def main(path, seconds):
+    from maraboupy import Marabou, MarabouCore
+
     options = Marabou.createOptions(verbosity=0, timeoutInSeconds=int(seconds))
     for question in json.loads(Path(path).read_text()):
         began = time.process_time()
-        found = MarabouCore.solve(query_of(question), options, "")[0]
+        found = MarabouCore.solve(query_of(question, MarabouCore), options, "")[0]
         print(found, round(time.process_time() - began, 2), flush=True)
 
 
