@@ -127,10 +127,16 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]
 
 
 @pytest.fixture(scope="module")
-def swept(begun: tuple[Path, pd.DataFrame]) -> tuple[Path, str]:
-    """The folder of all sweeps of the study, and what the last of them printed."""
+def shifted(begun: tuple[Path, pd.DataFrame]) -> tuple[Path, pd.DataFrame]:
+    """The same, after one method was asked with another setting about both data sets."""
     _sweep(begun[0], "dataset.path=a.csv,b.csv", "method=single", "method.shift=10")
-    return begun[0], _sweep(begun[0], "dataset.path=a.csv,b.csv", f"method={','.join(KINDS)}")
+    return begun[0], pd.read_csv(begun[0] / "results" / "toys" / "summary.csv")
+
+
+@pytest.fixture(scope="module")
+def swept(shifted: tuple[Path, pd.DataFrame]) -> tuple[Path, str]:
+    """The folder of all sweeps of the study, and what the last of them printed."""
+    return shifted[0], _sweep(shifted[0], "dataset.path=a.csv,b.csv", f"method={','.join(KINDS)}")
 
 
 def _sweep(folder: Path, *choices: str) -> str:
@@ -168,6 +174,14 @@ def test_a_study_that_has_begun_is_told(begun: tuple[Path, pd.DataFrame]) -> Non
     found = begun[1].groupby("task")["method"].agg(set).to_dict()
     able = {"few", "breaks", "slow", "single"}
     assert found == {"a / one": able | {"picky"}, "a / two": able}
+
+
+def test_another_setting_is_another_method(shifted: tuple[Path, pd.DataFrame]) -> None:
+    """Where there are both, the setting is in their names."""
+    found = shifted[1].groupby("task")["method"].agg(set).to_dict()
+    assert {FIRST, SHIFTED} < found["a / one"]
+    assert found["b / one"] == found["b / two"]
+    assert len(found["b / one"]) == 1
 
 
 def test_every_run_is_kept_apart(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:
