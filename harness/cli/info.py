@@ -31,6 +31,7 @@ def lines() -> Iterator[str]:
         yield f"  {name:20} {version(name) or 'not installed'}"
     yield "\nextras"
     for extra, names in sorted(_extras().items()):
+        # What pip brings for dice-ml is XGBoost with CUDA, which is another distribution.
         found = {name: version(name) or version(name.removesuffix("-cpu")) for name in names}
         lacking = None in found.values()
         said = ", ".join(f"{name} {number}" for name, number in found.items())

@@ -298,7 +298,12 @@ class LeafSearch:
     """Branch and bound over the relaxations of a ``LeafProgram``; the incumbent is that of the search's state."""
 
     def __init__(self, state: Question) -> None:
-        self.state, self.program, self.upper = state, LeafProgram(state), float(state.upper[0])
+        self.state = state
+        self._lay()
+
+    def _lay(self) -> None:
+        """Make the program for points that cost less than the incumbent, and begin with all of it."""
+        self.program, self.upper = LeafProgram(self.state), float(self.state.upper[0])
         program = self.program
         self.constant = float(program.floor[program.grid.unordered == 0].sum())
         self.lp = Lp(np.zeros(program.size), np.ones(program.size))
@@ -322,17 +327,15 @@ class LeafSearch:
         self.lp.price(self.program.cost)
         return self.lp.reached(FIRST_STEPS, deadline.left) + self.constant > float(self.state.upper[1])
 
-    def run(self, deadline: Deadline) -> bool:
-        """Look at nodes until none is open, the deadline has passed, or a new program would be a smaller one.
+    @property
+    def outdated(self) -> bool:
+        """Whether the incumbent has become so much cheaper that a new program is smaller."""
+        return float(self.state.upper[0]) < OUTDATED * self.upper and self.bound < self.cutoff
 
-        What is proven is written to ``state.upper``.
-
-        Returns
-        -------
-        Whether a new program is to be made, as the incumbent is a tenth cheaper by now.
-        """
-        known, diving, outdated = float(self.state.upper[1]), False, False
-        while self.open and not outdated and not deadline.passed:
+    def run(self, deadline: Deadline) -> None:
+        """Look at nodes until none is open, or the deadline has passed; writes what is proven to ``state.upper``."""
+        known, diving = float(self.state.upper[1]), False
+        while self.open and not deadline.passed:
             place = -1 if diving else min(range(len(self.open)), key=lambda i: self.open[i].bound)
             node, others = self.open.pop(place), len(self.open)
             if node.bound < self.cutoff and not self.look(node, deadline):
@@ -341,9 +344,10 @@ class LeafSearch:
                 else:
                     self.least = min(self.least, node.bound)
             diving = len(self.open) > others
-            outdated = not diving and self.bound < self.cutoff and float(self.state.upper[0]) < OUTDATED * self.upper
+            if not diving and self.outdated and not deadline.passed:
+                known = max(known, self.bound)
+                self._lay()
         self.state.upper[1] = max(known, self.bound)
-        return outdated and not deadline.passed
 
     def look(self, node: Node, deadline: Deadline) -> bool:
         """Close a node or branch on it; False where the solver could not tell, as where the time is over."""

@@ -188,9 +188,9 @@ class CellSearch:
         state.relaxed = True
         if state.neighbourhood is not None or not math.isfinite(state.upper[0]):
             return kernels.PAUSED
-        again = (program := LeafSearch(state)).promises(deadline) and program.run(deadline)
-        while again:
-            again = LeafSearch(state).run(deadline)
+        program = LeafSearch(state)
+        if program.promises(deadline):
+            program.run(deadline)
         return kernels.DONE if state.upper[1] >= state.upper[0] - COST_TIE else kernels.PAUSED
 
 

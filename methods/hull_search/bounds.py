@@ -90,7 +90,7 @@ class BoxProgram:
     def __init__(self, part: Part, costs: Costs, cuts: int = 0) -> None:
         self.part, self.costs = part, costs
         self.line, self.counts = part.model.linear, math.isfinite(costs.rest)
-        self.filled = cuts  # further rows that may hold what is asked of another box
+        self.room = self.filled = cuts  # further rows; of them, those that may hold what is asked of another box
         count = len(part.numbers.place)
         self.rows = int(self.line) + cuts + int(self.counts)
         origin = part.origin if part.outside is None else np.append(part.origin, 0.0)
@@ -140,12 +140,15 @@ class BoxProgram:
         return costs.constant + constant
 
     def cut(self, rows: Sequence[tuple[np.ndarray, float]]) -> bool:
-        """Ask of each further row that its slopes, shape (numbers,), times the moves be at least so much.
+        """Ask of each further row, as far as there is room, that its slopes times the moves be at least so much.
+
+        ``rows``: slopes, shape (numbers,), and least values.
 
         Returns
         -------
         Whether each can be so somewhere in the box; those after the first that cannot are not set.
         """
+        rows = rows[: self.room]
         count, filled, self.filled = len(self.part.numbers.place), self.filled, len(rows)
         nothing = np.zeros(count), -math.inf
         for r, (slopes, least) in enumerate([*rows, *[nothing] * (filled - len(rows))]):

@@ -232,7 +232,6 @@ def simplex(hull, used, basis, columns, lines, own, upper):
     capacity = fixed + len(hull.members)
     reduced, alpha = np.empty(capacity), np.empty(capacity)
     at_high, basic = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
-    stands = np.zeros(capacity)  # where each column is, as ``rest`` takes it; 0 for basic ones
     candidates, ratios, slack = np.empty(capacity, np.int64), np.empty(capacity), np.empty(capacity)
     values = np.empty(points.shape[1])
     free = Columns(none, none, none, low, high)
@@ -259,24 +258,23 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             for j in range(fixed + used):
                 reduced[j] = (cost[j] if j < fixed else 0.0) - reduced[j]
             fresh = False
-            rest[:], stands[:] = 0.0, 0.0
-            for i in range(d):
-                rest[i] = origin[i]
-            rest[d] = 1.0
         # Other columns at the ends that their reduced costs want, and what the basic ones then are.
+        rest[:] = 0.0
+        for i in range(d):
+            rest[i] = origin[i]
+        rest[d] = 1.0
         for j in range(fixed + used):
-            value = 0.0
-            if not basic[j]:
-                if reduced[j] < -REDUCED_COST:
-                    at_high[j] = True
-                elif reduced[j] > REDUCED_COST:
-                    at_high[j] = False
-                value = (high[j] if at_high[j] else low[j]) if j < fixed else (1.0 if at_high[j] else 0.0)
-            if value != stands[j]:
+            if basic[j]:
+                continue
+            if reduced[j] < -REDUCED_COST:
+                at_high[j] = True
+            elif reduced[j] > REDUCED_COST:
+                at_high[j] = False
+            value = (high[j] if at_high[j] else low[j]) if j < fixed else (1.0 if at_high[j] else 0.0)
+            if value != 0.0:
                 column(j, d, extra, work, room)
                 for i in range(m):
-                    rest[i] -= (value - stands[j]) * room[i]
-                stands[j] = value
+                    rest[i] -= value * room[i]
         leaving, worst, short, above = -1, 0.0, 0.0, False
         for k in range(m):
             total, norm, length = 0.0, 0.0, 0.0
@@ -389,12 +387,10 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         at_high[old] = above
         basic[old], basic[entering] = False, True
         basis[leaving] = entering
-        for i in range(m):
-            inverse[leaving, i] /= pivot
+        inverse[leaving] /= pivot
         for k in range(m):
             if k != leaving and direction[k] != 0.0:
-                for i in range(m):
-                    inverse[k, i] -= direction[k] * inverse[leaving, i]
+                inverse[k] -= direction[k] * inverse[leaving]
         pivots += 1
         since += 1
         if since >= REFRESH:

@@ -66,7 +66,7 @@ class NetworkProgram(BoxProgram):
             sign = self.known.phases[unit]
             size = float(np.abs(units.slope[unit]).max()) or 1.0
             rows.append((sign * units.slope[unit] / size, -sign * float(units.sums[unit]) / size - SCORE_TIE))
-        return rows[:ROWS]
+        return rows
 
     def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
         constant = super().prepare(low, high, forced, margin)

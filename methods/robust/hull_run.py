@@ -97,7 +97,7 @@ class WallProgram(BoxProgram):
                 slopes, values = self.reach.lines(c, low, high)
                 fixed = np.delete(slopes * self.reach.still, place).sum() + values.sum()
                 rows.append((slopes[place] / radius, radius - fixed / radius))
-        return constant if self.cut(rows[:CUTS]) else math.inf
+        return constant if self.cut(rows) else math.inf
 
 
 class RobustIncumbents(Incumbents):

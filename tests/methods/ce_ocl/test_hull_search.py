@@ -210,7 +210,7 @@ def test_many_points_enter_as_they_are_needed() -> None:
 def test_a_deadline_leaves_an_honest_bound(model: str, alpha: float) -> None:
     """Out of time, the bound is at most the optimum."""
     problem = make(MODELS[model], seed=6)
-    for factual in factuals(problem, 3):
+    for factual in factuals(problem, 4):
         _, optimum, _ = searched(problem, factual, alpha)
         for looks in range(0, 200, 3):
             _, value, bound = searched(problem, factual, alpha, deadline=Looks(looks))
@@ -266,6 +266,39 @@ def test_no_valid_point_of_a_part_keeps_a_core(model: str, seed: int) -> None:
             assert fewest.least == min(changed.sum(axis=1), default=math.inf)
             assert (fewest.row is None) == here.empty
     assert kept > 0
+
+
+@pytest.mark.parametrize("model", ["forest", "boosting", "deep"])
+def test_whenever_time_ends_no_part_is_said_to_need_more_changes_than_it_does(model: str) -> None:
+    """A search that is broken off tells no core."""
+    problem, ones = make(MODELS[model], seed=0), np.ones(5)
+    engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
+    search = BoxSearch(problem, Separable(0 * ones, ones, 0 * ones), 1e4, ones, None, 1e-6)
+    for factual in factuals(problem, 3):
+        for piece in engine.manifolds[0].pieces(factual, engine.program.aim.least):
+            assert isinstance(piece, Shares | Outside)
+            whole = search.fewest(factual, piece)
+            whole.settle(math.inf, Deadline.after(60.0))
+            looks, settled = 0, False
+            while not settled:
+                fewest = search.fewest(factual, piece)
+                fewest.settle(math.inf, Looks(looks))
+                assert fewest.least <= whole.least
+                looks, settled = looks + 1, fewest.settled(math.inf)
+
+
+def test_a_part_without_a_point_holds_nothing() -> None:
+    """Whatever the search over its box would find."""
+    problem, ones = make(MODELS["logistic"], seed=0), np.ones(5)
+    engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
+    search = BoxSearch(problem, Separable(0 * ones, ones, 0 * ones), 1e4, ones, None, 1e-6)
+    (factual,) = factuals(problem, 1)
+    for piece in engine.manifolds[0].pieces(factual, engine.program.aim.least):
+        assert isinstance(piece, Shares | Outside)
+        fewest = search.fewest(factual, piece)
+        fewest.least = math.inf
+        found = search.closest(factual, piece, math.inf, Deadline.after(30.0), fewest)
+        assert found == (None, math.inf, math.inf)
 
 
 @pytest.mark.parametrize("seed", range(4))
