@@ -38,6 +38,8 @@ def readable(argument: str) -> str:
     'desired=">= 12","<= 3"'
     >>> readable("dataset.immutable=[Größe, sex]")
     'dataset.immutable=["Größe","sex"]'
+    >>> readable("features.a@b.weight=2").endswith(".weight=2")
+    True
     >>> readable("export.sep=;"), readable("export.decimal=,")  # as a shell hands on export.sep=";"
     ('export.sep=";"', 'export.decimal=","')
     >>> readable("constraints=[at most 1 of [a, b] change, a >= b]")

@@ -31,8 +31,7 @@ def lines() -> Iterator[str]:
         yield f"  {name:20} {version(name) or 'not installed'}"
     yield "\nextras"
     for extra, names in sorted(_extras().items()):
-        # What pip brings for dice-ml is XGBoost with CUDA, which is another distribution.
-        found = {name: version(name) or version(name.removesuffix("-cpu")) for name in names}
+        found = dict(_installed(name) for name in names)
         lacking = None in found.values()
         said = ", ".join(f"{name} {number}" for name, number in found.items())
         yield f"  {extra:20} {f'not installed; {install(extra)}' if lacking else said}"
@@ -44,6 +43,12 @@ def lines() -> Iterator[str]:
     for package, number in sorted(counted.items()):
         yield f"  {package:26} {number}"
     yield f"  {counted.total()} in all, of today's sources; python -m harness warm compiles those that are missing"
+
+
+def _installed(name: str) -> tuple[str, str | None]:
+    """A package and its version; of one without CUDA the whole one that is there instead, as pip brings XGBoost."""
+    whole = name.removesuffix("-cpu")
+    return (whole, version(whole)) if version(name) is None else (name, version(name))
 
 
 def _extras() -> dict[str, list[str]]:

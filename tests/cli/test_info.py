@@ -56,6 +56,13 @@ def test_a_wheel_says_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert "  torch                not installed; pip install 'ce-harness[torch]'" in printed(monkeypatch, capsys)
 
 
+def test_xgboost_with_cuda_is_xgboost(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which pip brings, as dice-ml asks for it; the extra asks for the one without."""
+    for there in ("xgboost", "xgboost-cpu"):
+        monkeypatch.setattr(info, "version", {"ce-harness": "7.0", there: "3.2"}.get)
+        assert f"\n  xgboost              {there} 3.2\n" in printed(monkeypatch, capsys)
+
+
 def test_kernels_are_counted_where_they_are_kept_and_not_stale(tmp_path: Path) -> None:
     """None before it is called, one afterwards, and none once its source has changed."""
     code = "import doubling, harness.cli.info as i; {} print(i._kept(doubling.double))"

@@ -102,6 +102,26 @@ def test_programs_come_to_the_optimum_of_enumeration(seed: int, method: CeOcl) -
         assert further.upper[0] == pytest.approx(min(second, 9.0), abs=1e-9)
 
 
+def test_for_a_cheaper_incumbent_there_is_a_smaller_program() -> None:
+    """Of a point that costs a tenth less than what a program was made for; not once all is proven."""
+    problem, method, made = problem_with("rf"), CeOcl("l1", 0.0), 0
+    for factual in factuals(problem, 8):
+        cells = searcher(method, problem)
+        state = search.State(cells, search.Layout(cells, factual.to_dict("records")[0], [], SEPARATION))
+        state.upper[0] = 9.0
+        kernels.begin(state.clauses, state.states, state.nodes, state.counters)
+        leaves = LeafSearch(state)
+        columns, rows = leaves.program.size, len(leaves.program.rows)
+        leaves.run(Deadline.after(60.0))
+        if leaves.upper < 9.0:
+            assert leaves.program.size < columns
+            assert len(leaves.program.rows) < rows
+            assert leaves.upper >= state.upper[0]
+            made += 1
+        assert not leaves.outdated
+    assert made
+
+
 @pytest.mark.parametrize("most", [50, 0])
 @pytest.mark.parametrize("target", ["no", "yes"])
 def test_the_model_itself_decides_ties(target: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
