@@ -19,7 +19,8 @@ from methods.milp.core_kernels import among, propagate, word
 
 DIVES = 10  # nodes from one that is followed down to its end to the next
 EXACT = 0.1  # of what counts as no better, by which a box's point may cost more than its bound
-WIDER = 10.0  # the margin's factor where the real model refuses a point of a linear one
+LEAST = 0.01  # of the margin, kept once the real model refuses a point of a linear one; ``WIDER``: factor of the next
+WIDER = 10.0
 
 
 class Run:
@@ -112,7 +113,7 @@ class Run:
         branching.undecided = min(branching.undecided, node.bound)
         if node.margin >= 1e6:
             return []
-        return [branching.child(solved, node.low, node.high, node.forced, max(node.margin * WIDER, 1.0))]
+        return [branching.child(solved, node.low, node.high, node.forced, max(node.margin * WIDER, LEAST))]
 
     def _point(self, solved: Solved) -> tuple[np.ndarray, np.ndarray]:
         """A solution's numbers, scaled, and decoded in its box: integers rounded, what hardly moves left as it is."""

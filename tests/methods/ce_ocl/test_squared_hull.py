@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import nnls
 from scipy.spatial import ConvexHull
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from support.enumeration import assert_optimal, factuals, problem_of
 from support.noisy_rule import MODELS, make
 from support.noisy_rule import factuals as wrong
@@ -46,12 +47,23 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AnswerSearch, "_stage", refuse)
 
 
-def least(points: np.ndarray, origin: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> float:
+def least(
+    points: np.ndarray,
+    origin: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    weights: np.ndarray,
+    row: tuple[float, ...] = (),
+) -> float:
     """The least weighted squared distance from ``origin`` to the points of a hull within a box; inf: there are none.
+
+    ``row``: slopes of a linear score, and its constant: it is 0 or more, too.
 
     The hull by its facets, the distance as Lawson and Hanson's least-distance program: non-negative least squares.
     """
     facets = ConvexHull(points).equations
+    if row:
+        facets = np.vstack([facets, -np.array(row) / np.linalg.norm(row[:-1])])
     root = np.sqrt(weights)
     one = np.eye(len(origin))
     normals = np.vstack([-facets[:, :-1], one, -one]) / root
@@ -197,6 +209,28 @@ def test_the_optimum_is_that_of_all_cells(size: int, trees: int, depth: int) -> 
         problem = forest(seed, size, trees, depth)
         for factual in rejected(problem, 1):
             assert_as_by_cells(problem, factual)
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_the_optimum_of_a_linear_model_is_the_least_distance(size: int) -> None:
+    """On continuous numbers: to the part of the hull that the model accepts, and the search proves it."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(size=(60, size)).round(3)
+        labels = values.sum(axis=1) + rng.normal(0, 1.0, 60) > 0.6
+        ends = list(zip(values.min(axis=0).tolist(), values.max(axis=0).tolist(), strict=True))
+        space = Space(tuple(Feature(f"x{j}", Kind.CONTINUOUS, scale=end, bounds=end) for j, end in enumerate(ends)))
+        frame = pd.DataFrame(values, columns=space.names)
+        model = LogisticRegression(C=100.0).fit(space.encode(frame), labels)
+        said = np.where(labels, "yes", "no").astype(object)
+        problem = Problem(space, Classifier(model, space_inputs(space), ("no", "yes")), frame, said, Label("yes"))
+        points, row = space.encode(frame[labels]), (*model.coef_[0], float(model.intercept_[0]))
+        for factual in rejected(problem, 3):
+            answer = ask(SQUARED, problem, factual)
+            expected = least(points, space.encode(factual)[0], np.zeros(size), np.ones(size), np.ones(size), row)
+            assert answer.status is Status.OPTIMAL
+            assert answer.objective == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.slow
