@@ -12,6 +12,7 @@ import numpy as np
 from harness.core.method import Deadline
 from harness.core.tolerances import COLUMN_WEIGHT, WHOLE_BOUND
 from harness.solvers.cover import Cover
+from harness.solvers.cover_tree import cover_within
 from methods.column_generation import kernels
 from methods.column_generation.group import Group, places, words
 from methods.column_generation.records import Incidence
@@ -175,19 +176,15 @@ class _Search:
                     return
 
     def _settle(self, columns: list[np.ndarray]) -> bool:
-        """Solve the set cover over all columns of a smaller cover; returns whether its answer is proven."""
+        """Find a smaller cover among all columns that one may have, or that there is none; whether there was time."""
         before = len(self.best)
-        solution = Cover.solve(self.group.size, columns, self.deadline.left, most=before - 1)
-        self._note("program", listed=len(columns))
-        if solution.x is not None:
-            self.best = [columns[place] for place in np.flatnonzero(solution.x > 0.5)]
-        if solution.infeasible:
+        smaller, proven = cover_within(self.group.size, columns, before - 1, self.deadline)
+        self._note("tree", listed=len(columns))
+        if smaller is not None:
+            self.best = [columns[place] for place in smaller.tolist()]
+        elif proven:
             self.bound = float(before)
-        elif solution.proven:
-            self.bound = float(len(self.best))
-        else:
-            self.bound = max(self.bound, solution.limit(len(self.best), 1.0))
-        return solution.proven
+        return proven
 
     def _listed(self, least: float) -> list[np.ndarray] | None:
         """All maximal groups of at least a weight, by the duals of the relaxation; None where there are too many."""
