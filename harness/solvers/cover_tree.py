@@ -38,11 +38,8 @@ def cover_within(
     columns
         Of each the rows that it covers.
     """
-    sizes = [len(column) for column in columns]
-    entries = np.ones(sum(sizes)), np.concatenate(columns), np.concatenate([[0], np.cumsum(sizes)])
-    matrix = sparse.csc_matrix(entries, shape=(rows, len(columns)))
-    size = len(columns)
-    stack = [_Node(matrix, np.zeros(size, dtype=bool), np.arange(size), (np.arange(0), np.arange(rows)))]
+    stack = [_Node.root(rows, columns)]
+    matrix = stack[0].matrix
     while stack:
         relaxation = _Relaxation(stack.pop(), most, deadline)
         if deadline.passed or relaxation.stopped:
@@ -70,6 +67,14 @@ class _Node:
     off: np.ndarray
     places: np.ndarray
     basic: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def root(cls, rows: int, columns: Sequence[np.ndarray]) -> _Node:
+        """All columns, and the basis of the rows' slacks."""
+        size, sizes = len(columns), [len(column) for column in columns]
+        entries = np.ones(sum(sizes)), np.concatenate(columns), np.concatenate([[0], np.cumsum(sizes)])
+        matrix = sparse.csc_matrix(entries, shape=(rows, size))
+        return cls(matrix, np.zeros(size, dtype=bool), np.arange(size), (np.arange(0), np.arange(rows)))
 
 
 class _Relaxation:

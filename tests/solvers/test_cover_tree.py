@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from harness.core.method import Deadline
+from harness.solvers import cover_tree
 from harness.solvers.cover_tree import cover_within
 
 
@@ -57,6 +58,23 @@ def test_covers_are_those_of_enumeration() -> None:
             assert len(set(cover.tolist())) == len(cover) <= most
             assert set(np.concatenate([columns[place] for place in cover])) == set(range(rows))
     assert 0 < impossible < 75
+
+
+def test_no_column_of_a_small_cover_is_left_out() -> None:
+    """Below a node are all columns of all covers of that size, by all sets of columns; others are not, now and then."""
+    rng, left_out = np.random.default_rng(1), 0
+    for _ in range(60):
+        columns = [np.flatnonzero(rng.uniform(size=9) < 0.3) for _ in range(14)]
+        fewest = least(9, columns)
+        covers = [
+            c for c in combinations(range(14), fewest) if len(np.unique(np.concatenate([columns[k] for k in c]))) == 9
+        ]
+        relaxation = cover_tree._Relaxation(cover_tree._Node.root(9, columns), fewest, Deadline.after(60))
+        relaxation.children(9)
+        kept = set(relaxation.node.places.tolist())
+        assert {column for cover in covers for column in cover} <= kept
+        left_out += len(kept) < 14
+    assert left_out > 10
 
 
 @pytest.mark.parametrize(("lines", "fewest"), [(affine(2), 5), (projective(), 7), (affine(3), 18)])
