@@ -11,7 +11,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from harness.cli.mlflow_run import log_study
-from harness.cli.process import SWEEP, UNNAMED, log
+from harness.cli.process import SWEEP, UNNAMED, log, results
 from harness.core.errors import HarnessError
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
@@ -32,13 +32,13 @@ def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
     writers: dict[str, Callable[..., str]] = {"table": partial(tables.write, numbers=numbers), "figure": figures.write}
     for name in [name for name in writers if name == "table" or config.get(name)]:
         try:
-            log.info("%s", writers[name](folder, config.get(name)))
+            results.info("%s", writers[name](folder, config.get(name)))
         except HarnessError as fault:
             log.error("%s", fault)
             troubled += 1
     log_study(numbers)
     if numbers.study.name != UNNAMED and len(numbers.study.methods) > 1:
-        log.info("%s", page.write(folder, numbers))
+        results.info("%s", page.write(folder, numbers))
     keep(numbers.study, folder)
     return troubled
 
@@ -55,7 +55,7 @@ def sum_up(config: DictConfig, study: str) -> int:
     finished = [StoredRun(Path(line["cell"])) for line in lines if line["state"] != "failed"]
     troubled = _show(config, folder, finished) if finished else 0
     if finished:
-        log.info("%s", tracking.page(study))
+        results.info("%s", tracking.page(study))
     tracking.close()
     faulty = [line for line in lines if line.get("fault")]
     if len(lines) > 1:

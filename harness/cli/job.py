@@ -19,7 +19,18 @@ from harness.cli.build import build_task, names_of
 from harness.cli.environment import environment
 from harness.cli.fingerprint import fingerprint_of
 from harness.cli.mlflow_run import log_run
-from harness.cli.process import CELLS, FULL, SWEEP, VARIED, log, settle_in, stopping_where_full, study_name, talk
+from harness.cli.process import (
+    CELLS,
+    FULL,
+    SWEEP,
+    VARIED,
+    log,
+    results,
+    settle_in,
+    stopping_where_full,
+    study_name,
+    talk,
+)
 from harness.cli.progress import Progress, say_what_is_left
 from harness.core.errors import HarnessError, choices
 from harness.core.method import prepare
@@ -110,7 +121,7 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) ->
     scores = read_scores(stored)
     log.info("%s  %s", title, _line(stored, scores, state, plain["n_factuals"] if plain["factuals"] in WHICH else 0))
     if plain["group"] and os.environ[CELLS] == "1":
-        log.info("\n%s", (stored.path / groups.REPORT).read_text())
+        results.info("\n%s", (stored.path / groups.REPORT).read_text())
     return stored, state, _merit(scores, plain["optimise"]), "" if fault is None else str(fault)
 
 

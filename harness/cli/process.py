@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 log = logging.getLogger("harness")
+results = logging.getLogger("harness-results")
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # nothing more can be stored
 PACKAGE = Path(__file__).parents[1]
@@ -38,12 +39,21 @@ def stopping_where_full() -> Iterator[None]:
         raise SystemExit(1) from None
 
 
+class _Results(logging.StreamHandler):
+    """Standard output; where its reader has seen enough, as ``head`` has, the rest goes nowhere."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exception(), BrokenPipeError):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+
+
 def talk() -> None:
-    """Plain sentences on standard error, in whatever process a job runs."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log.handlers, log.propagate = [handler], False
-    log.setLevel(logging.INFO)
+    """Plain sentences, in whatever process a job runs: results on standard output, all else on standard error."""
+    for logger, handler in ((log, logging.StreamHandler(sys.stderr)), (results, _Results(sys.stdout))):
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO)
     logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # what it cannot find is raised as well
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pandas as pd
 from harness.core.explanation import Status
 from harness.core.tolerances import CLAIM
 from harness.evaluation import scoring
+from harness.evaluation.checker import NOT_PERMITTED
 from harness.evaluation.contest import Criterion
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry
@@ -22,7 +24,7 @@ from harness.reports.stored import headings
 from harness.store.rows import write_whole
 from harness.store.run import StoredRun
 
-log = logging.getLogger("harness")
+log, results = logging.getLogger("harness"), logging.getLogger("harness-results")
 
 GROUPED = {"group/points": "points", "group/gap": "points_gap"}
 REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
@@ -32,6 +34,7 @@ OWN = (
     "s_p95", "cpu_s", "model_s", "setup_s",
 )  # fmt: skip
 COMPARED = "Compared on the questions that all of them answer (*: best), and mean rank over all questions (0 is best):"
+NAMED = 3  # features or relations that forbid counterfactuals, in one sentence
 ALONE = "Each by itself, over the questions that it answers:"
 
 
@@ -53,10 +56,10 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
     write_whole(folder / "summary.md", text + "".join(f"\n- {note}" for note in notes) + "\n" * bool(notes))
     parts, notes = _told(numbers, tasks)
     for title, frame in parts:
-        log.info("\n%s\n%s", title, frame.to_string(index=False, na_rep=DASH))
+        results.info("\n%s\n%s", title, frame.to_string(index=False, na_rep=DASH))
     for note in notes:
-        log.info("%s", note)
-    log.info("%s", folder / "summary.csv")
+        results.info("%s", note)
+    results.info("%s", folder / "summary.csv")
     faults = [*disagreements(finished), *study.faults]
     for sentence in faults:
         log.error("%s", sentence)
@@ -157,7 +160,7 @@ def _unaccepted(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
     """Of each entry, how many counterfactuals were returned and not accepted, by fault; where all were, why else."""
     notes = []
     for entry in (entry for entry in entries if entry.task in tasks and entry.refusal is None and len(entry.table)):
-        bad = ", ".join(f"{n} {word}" for word, n in entry.faults.items())
+        bad = ", ".join(f"{n} {word}{_by_what(entry, word)}" for word, n in entry.faults.items() if n)
         if entry.table["coverage"].any():
             notes += [f"{entry.task}: not accepted of {entry.method}'s counterfactuals: {bad}."] if bad else []
             continue
@@ -165,6 +168,16 @@ def _unaccepted(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
         why = "; ".join(f"{text} ({n}x)" for text, n in list(reasons.items())[:2])
         notes.append(f"{entry.task}: {entry.method} answers nothing: {'; '.join(filter(None, (bad, why)))}.")
     return notes
+
+
+def _by_what(entry: Entry, word: str) -> str:
+    """Which features or relations forbid counterfactuals that are not permitted, the most frequent first."""
+    if word != NOT_PERMITTED:
+        return ""
+    verdicts = [verdict for run in entry.runs for verdict in run.verdicts() if verdict["verdict"] == word]
+    names = Counter(name for verdict in verdicts for name in verdict["violations"])
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f" ({', '.join(f'{name} {n}x' for name, n in names.most_common(NAMED))}{more})"
 
 
 def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any]]) -> int:

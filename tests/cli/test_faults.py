@@ -148,5 +148,5 @@ def test_work_side_by_side_changes_no_answer(run: Run, tmp_path: Path) -> None:
     assert settled(tmp_path / "jobs", 2, 1) == expected
     assert settled(tmp_path / "cells", 1, 2) == expected
     for name, done in found.items():
-        assert ("no fair times" in done.stderr) == (name != "serial")
+        assert ("no fair times" in done.stdout) == (name != "serial")
         assert_each_is_logged_once(tmp_path / name)

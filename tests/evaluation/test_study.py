@@ -143,7 +143,7 @@ def _sweep(folder: Path, *choices: str) -> str:
     """What one command with three seeds printed."""
     done = runner(folder)("-m", "hydra.searchpath=[conf]", *SETTINGS, *choices, "seed=0,1,2")
     assert done.returncode == 0, done.stderr
-    return done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")

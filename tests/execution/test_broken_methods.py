@@ -164,5 +164,5 @@ def test_a_sweep_survives_a_method_that_hangs_when_asked_whether_it_refuses(tmp_
     sweep = runner(tmp_path)
     ended = sweep("hydra.searchpath=[conf]", "-m", "method=broken,nearest", "n_factuals=2", "fit_time_limit=3")
     assert ended.returncode == 0, ended.stderr
-    assert "compas / lr: broken answers nothing: time limit, the fit took more than 3 s" in ended.stderr
+    assert "compas / lr: broken answers nothing: time limit, the fit took more than 3 s" in ended.stdout
     assert "compas/lr/nearest  done: 2 factuals, coverage 1.00" in ended.stderr

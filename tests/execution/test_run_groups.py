@@ -21,8 +21,8 @@ def test_a_group_is_explained_in_sentences(tmp_path: Path) -> None:
     (line,) = cell.groups()
     assert line["status"] == "OPTIMAL"
     assert {verdict["verdict"] for verdict in cell.verdicts()} == {"accepted"}
-    assert f"{len(line['points'])} explanations, proven the fewest" in " ".join(done.stderr.split())
-    assert "| race | factuals" in done.stderr
+    assert f"{len(line['points'])} explanations, proven the fewest" in " ".join(done.stdout.split())
+    assert "| race | factuals" in done.stdout
     again = run(*COMMAND, "method=column_generation", "method.t_max=2", "group=true")
     assert "skipped" in again.stderr
     run(*COMMAND, "method=group_greedy", "method.t_max=2", "group=true")

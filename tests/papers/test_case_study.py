@@ -24,7 +24,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     done = runner(folder)("+experiment=ce_ocl_table5", f"experiment/ce_ocl_table5={PARTS}")
     assert done.returncode == 0, done.stderr
-    assert "table.md" in done.stderr
+    assert "table.md" in done.stdout
     return folder / "results" / "ce_ocl_table5"
 
 

@@ -43,6 +43,7 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
     reachable = problem.valid(problem.train) & [not f for f in problem.space.violations(factual, problem.train)]
     row = problem.train.loc[reachable].iloc[[0]].to_dict("records")[0]
     wrong = factual.to_dict("records")[0]
+    younger = {**row, "age": wrong["age"] - 1}
 
     def cell(
         method: str,
@@ -55,6 +56,7 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         refused: bool = False,
         infeasible: bool = False,
         valid: bool = True,
+        permitted: bool = True,
     ) -> StoredRun:
         made = StoredRun(tmp_path / f"{method}-{model}")
         config = {"model_seed": seed, "method": {"_target_": method}, "time_limit": 5}
@@ -64,6 +66,8 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         answers = (Answer(status, row, Reason.PROOF, claimed, claimed) for claimed in (value, second))
         if not valid:
             answers = (Answer(status, {**wrong, "visits": number}, Reason.FINISHED) for number in (1, 2))
+        if not permitted:
+            answers = (Answer(Status.FOUND, younger, Reason.FINISHED) for _ in range(2))
         if infeasible:
             detail = "everything is immutable"
             answers = (Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=detail) for _ in range(2))
@@ -101,7 +105,8 @@ def test_agreement_is_no_trouble(made: Made, tmp_path: Path, caplog: pytest.LogC
 
 def test_counterfactuals_that_are_not_accepted_are_counted(made: Made, tmp_path: Path) -> None:
     """By fault, and also where the question has an accepted one, or none is."""
-    written(tmp_path, [made("a", value=0.0, second=1e9), made("b", valid=False), made("c", value=1e9, second=1e9)])
+    runs = [made("a", value=0.0, second=1e9), made("b", valid=False), made("c", value=1e9, second=1e9)]
+    written(tmp_path, [*runs, made("d", permitted=False)])
     notes = [
         line
         for line in (tmp_path / "summary.md").read_text().splitlines()
@@ -110,6 +115,7 @@ def test_counterfactuals_that_are_not_accepted_are_counted(made: Made, tmp_path:
     assert notes == [
         "- toy / lr: not accepted of a's counterfactuals: 1 worse than claimed.",
         "- toy / lr: b answers nothing: 2 invalid.",
+        "- toy / lr: d answers nothing: 2 not permitted (age 2x).",
     ]
 
 
