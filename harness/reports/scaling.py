@@ -31,6 +31,7 @@ AXES = {
     "people": "people asked at once",
 }
 MEASURES = {"seconds": "seconds a question", "memory": "memory of the process, MiB", "proven": "share proven"}
+BESIDE = 3  # axes, before the next go below
 LEAST = {"seconds": 1e-4, "memory": 1.0}  # what is less is drawn here: no clock is finer
 
 
@@ -126,17 +127,24 @@ def typical(points: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def scaling(found: Sequence[StoredRun]) -> Figure:
-    """A column an axis, a row a measure, a line a method and kind of model; in each panel the powers of its lines."""
+    """A column an axis with a row a measure, a line a method and kind of model, with powers."""
     table = measured(found)
     looks = look(list(dict.fromkeys(table["line"])))
     axes_shown = [axis for axis in AXES if axis in set(table["axis"])]
     measures = [measure for measure in MEASURES if table[measure].notna().any()]
-    figure = blank(3.3 * len(axes_shown) + 0.4, 2.5 * len(measures) + 1.2)
-    panels = figure.subplots(len(measures), len(axes_shown), squeeze=False, sharex="col", sharey="row")
-    for (row, measure), (column, axis) in ((r, c) for r in enumerate(measures) for c in enumerate(axes_shown)):
-        _panel(panels[row, column], table.loc[table["axis"] == axis], measure, looks)
-        panels[row, 0].set_ylabel(MEASURES[measure], fontsize=8)
-        panels[-1, column].set_xlabel(AXES[axis], fontsize=8)
+    columns, blocks = min(len(axes_shown), BESIDE), -(-len(axes_shown) // BESIDE)
+    figure = blank(3.3 * columns + 0.4, 2.2 * len(measures) * blocks + 1.2)
+    panels = figure.subplots(len(measures) * blocks, columns, squeeze=False, sharey="row")
+    for place, axis in enumerate(axes_shown):
+        column = panels[len(measures) * (place // columns) :, place % columns]
+        for panel, measure in zip(column, measures, strict=False):
+            _panel(panel, table.loc[table["axis"] == axis], measure, looks)
+            panel.tick_params(labelbottom=measure == measures[-1])
+            if place % columns == 0:
+                panel.set_ylabel(MEASURES[measure], fontsize=8)
+        column[len(measures) - 1].set_xlabel(AXES[axis], fontsize=8)
+    for panel in panels[-len(measures) :, (len(axes_shown) - 1) % columns + 1 :].ravel():
+        panel.set_axis_off()
     text = "How cost grows: geometric means over data sets; ^ is the fitted power of what lies below"
     figure.suptitle(text, fontsize=9)
     legend_below(figure, panels.ravel(), columns=min(len(looks), 3), size=8)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
@@ -345,8 +346,8 @@ def test_one_person_is_told_what_is_wrong() -> None:
     ]
 
 
-def test_the_line_of_a_trade_off_joins_who_answers_enough() -> None:
-    """The nearest and most plausible answers one of ten questions; of the other two one is beaten."""
+def traded(*points: tuple[str, float, float, float]) -> Axes:
+    """The trade-off of methods by name, two means, and coverage."""
 
     def entry(method: str, x: float, y: float, coverage: float) -> Any:
         means = {"x": x, "y": y}
@@ -355,11 +356,22 @@ def test_the_line_of_a_trade_off_joins_who_answers_enough() -> None:
             mean=lambda name: SimpleNamespace(value=means[name]),
         )  # fmt: skip
 
-    entries = [entry("rare", 0.1, 1.0, 0.1), entry("near", 0.2, 0.5, 1.0), entry("far", 0.4, 0.4, 1.0)]
+    entries = [entry(*point) for point in points]
     study: Any = SimpleNamespace(entries=entries, methods=[e.method for e in entries], of_task=lambda task: entries)
-    figure = charts.tradeoff(study, "d", Criterion("x", "x", "lower"), Criterion("y", "y", "higher"))
-    (line,) = figure.axes[0].lines
+    return charts.tradeoff(study, "d", Criterion("x", "x", "lower"), Criterion("y", "y", "higher")).axes[0]
+
+
+def test_the_line_of_a_trade_off_joins_who_answers_enough() -> None:
+    """The nearest and most plausible answers one of ten questions; of the other two one is beaten."""
+    (line,) = traded(("rare", 0.1, 1.0, 0.1), ("near", 0.2, 0.5, 1.0), ("far", 0.4, 0.4, 1.0)).lines
     assert np.array(line.get_xydata()).tolist() == [[0.2, 0.5]]
+
+
+def test_a_marker_is_seen_below_those_at_the_same_place() -> None:
+    """Each is larger than what is drawn over it, and others are as large as the smallest."""
+    axis = traded(("a", 0.1, 0.5, 1.0), ("b", 0.9, 0.1, 1.0), ("c", 0.105, 0.5, 1.0), ("d", 0.1, 0.5, 1.0))
+    sizes = [float(markers.get_sizes()[0]) for markers in axis.collections]
+    assert sizes[0] > sizes[2] > sizes[3] == sizes[1]
 
 
 def test_values_of_data_are_escaped(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ NAME = 20  # characters of a line of a method's name beside a row
 LINE = 0.13  # inches of a line of text
 PANEL = 1.45  # inches of the height of a panel
 LETTER = 0.055  # inches of the width of a letter, on average
+MARKER = 20  # points squared
+NEAR = 0.02  # of what is shown: markers this near are on one another
 FRONT, CHANGED = "#AAAAAA", "#DDDDDD"  # no method's colours
 
 Looks = Mapping[str, Mapping[str, Any]]
@@ -59,10 +61,12 @@ def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Fi
     for axis, panel in zip(axes, panels, strict=False):
         means = {e.method: [e.mean(c.metric).value for c in (across, up)] for e in study.of_task(panel)}
         shown = pd.DataFrame.from_dict(means, orient="index", columns=["x", "y"]).dropna()
-        for name, row in shown.iterrows():
+        near = NEAR * (shown.max() - shown.min())
+        for place, (name, row) in enumerate(shown.iterrows()):
             style = {key: looks[str(name)][key] for key in ("color", "marker")}
-            label = _wrapped(str(name))
-            axis.scatter(row["x"], row["y"], s=20, label=label, edgecolors="white", linewidths=0.4, **style)
+            over = ((shown.iloc[place + 1 :] - row).abs() <= near).all(axis=1).sum()  # it is larger than what hides it
+            size, label = MARKER * (1 + over), _wrapped(str(name))
+            axis.scatter(row["x"], row["y"], s=size, label=label, edgecolors="white", linewidths=0.4, **style)
         coverage = pd.Series({entry.method: entry.coverage.value for entry in study.of_task(panel)}, dtype=float)
         rivals = shown.loc[shown.index.intersection(comparable(coverage))]
         front = pareto(rivals["x"], rivals["y"], across.better, up.better)
