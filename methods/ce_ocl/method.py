@@ -46,7 +46,7 @@ class CeOcl(Parameters):
         :math:`\|L^T(x - \hat x)\|_1` with :math:`L L^T = \Sigma^{-1}`, over the scaled columns. Squares are constants
         per cell on trees, and an outer approximation by tangents elsewhere, refined until the gap is closed.
     alpha
-        Weight :math:`\alpha \ge 0` of the number of changes.
+        Weight :math:`\alpha \ge 0` of the number of changes. ``conf/method/ce_ocl.yaml`` has 10000: fewest first.
     max_changes
         Bound K on the number of changed features; None for no bound.
     count
