@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import logging
 import os
 import sys
@@ -40,16 +41,19 @@ def stopping_where_full() -> Iterator[None]:
 
 
 class _Results(logging.StreamHandler):
-    """Standard output; where its reader has seen enough, as ``head`` has, the rest goes nowhere."""
+    """Standard output; where nobody reads it any more, as after ``head`` or without a terminal, it goes nowhere."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        if not isinstance(sys.exception(), BrokenPipeError):
+        fault = sys.exception()
+        if not isinstance(fault, OSError) or fault.errno in FULL:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
 
 def talk() -> None:
     """Plain sentences, in whatever process a job runs: results on standard output, all else on standard error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error does
     for logger, handler in ((log, logging.StreamHandler(sys.stderr)), (results, _Results(sys.stdout))):
         handler.setFormatter(logging.Formatter("%(message)s"))
         logger.handlers, logger.propagate = [handler], False

@@ -17,7 +17,7 @@ TRIED = 6  # pairs of a node that are tried, to branch on the best of them
 EVEN = 0.55  # how much of a pair's rows is covered together where it is tried first
 APART = 0.1, 0.99  # pairs outside are not tried
 LITTLE = 1e-4  # by which a child that does not raise the bound counts
-BEYOND = 10 * WHOLE_BOUND  # above the most columns, by which a relaxation's value tells enough
+BEYOND = 1e-3  # above the most columns, by which a relaxation's value tells enough, whatever scaling takes off
 STATES = highspy.HighsModelStatus
 
 
@@ -60,13 +60,14 @@ def cover_within(
 class _Node:
     """Rows to be covered by columns, but those that are ``off``; the columns' places; basic columns and rows.
 
-    ``off`` are such as are basic, or were so above.
+    ``off`` are such as are basic, or were so above. ``shared``: the columns of one more row, if there is one.
     """
 
     matrix: sparse.csc_matrix
     off: np.ndarray
     places: np.ndarray
     basic: tuple[np.ndarray, np.ndarray]
+    shared: np.ndarray | None = None
 
     @classmethod
     def root(cls, rows: int, columns: Sequence[np.ndarray]) -> _Node:
@@ -76,6 +77,14 @@ class _Node:
         matrix = sparse.csc_matrix(entries, shape=(rows, size))
         return cls(matrix, np.zeros(size, dtype=bool), np.arange(size), (np.arange(0), np.arange(rows)))
 
+    def opened(self) -> _Node:
+        """With that row in the matrix, its slack basic."""
+        if self.shared is None:
+            return self
+        row = sparse.csc_matrix(self.shared.astype(float)[None])
+        basic = self.basic[0], np.append(self.basic[1], self.matrix.shape[0])
+        return _Node(sparse.vstack([self.matrix, row], format="csc"), self.off, self.places, basic)
+
 
 class _Relaxation:
     """A node's relaxation, solved: each column's share, and bounds on a cover's columns: of any cover, and with each.
@@ -84,7 +93,7 @@ class _Relaxation:
     """
 
     def __init__(self, node: _Node, most: int, deadline: Deadline) -> None:
-        self.node, self.most = node, most
+        self.node, self.most, self.deadline = (node := node.opened()), most, deadline
         count, size = node.matrix.shape
         self.solver = solver = new_solver(deadline.left, options={"presolve": "off", "objective_bound": most + BEYOND})
         zeros, starts = np.zeros(count, dtype=np.int32), node.matrix.indptr[:-1].astype(np.int32)
@@ -93,8 +102,7 @@ class _Relaxation:
             size, np.ones(size), np.zeros(size), np.where(node.off, 0.0, np.inf), node.matrix.nnz, starts,
             node.matrix.indices.astype(np.int32), node.matrix.data,
         )  # fmt: skip
-        self.basis = _basis((size, count), node.basic)
-        self._value()
+        self._value(node.basic)
         self.stopped = solver.getModelStatus() not in {STATES.kOptimal, STATES.kObjectiveBound}
         solution = solver.getSolution()
         self.shares, duals = np.array(solution.col_value), np.maximum(np.array(solution.row_dual), 0.0)
@@ -105,9 +113,9 @@ class _Relaxation:
         if (node.matrix[:, ~node.off].getnnz(axis=1) == 0).any():
             self.bound, self.stopped = np.inf, False
 
-    def _value(self) -> float:
-        """Solve from the basis."""
-        self.solver.setBasis(self.basis)
+    def _value(self, basic: tuple[np.ndarray, np.ndarray]) -> float:
+        """Solve from a basis."""
+        self.solver.setBasis(_basis((self.solver.getNumCol(), self.solver.getNumRow()), basic))
         self.solver.run()
         if self.solver.getModelStatus() == STATES.kOptimal:
             return min(float(self.solver.getInfo().objective_function_value), self.most + BEYOND)
@@ -117,20 +125,15 @@ class _Relaxation:
         """Two nodes, the one whose relaxation seems smaller last; none where no column is there in part."""
         self._leave_out()
         matrix, off, places = self.node.matrix, self.node.off, self.node.places
-        columns, slacks = self.node.basic
-        tries = [(self._without(both), self._shared(both), both) for both in self._pairs(rows)]
+        pairs = self._pairs(rows)
+        tries = [(self._without(both), self._shared(both), both) for both in pairs if not self.deadline.passed]
         if not tries:
             return []
         gains = [(without - self.bound + LITTLE) * (shared - self.bound + LITTLE) for without, shared, _ in tries]
         without, shared, both = tries[int(np.argmax(gains))]
         held = np.isin(np.arange(len(off)), both)
-        row = sparse.csc_matrix((held & ~off).astype(float)[None])
-        children = [
-            _Node(matrix, off | held, places, (columns, slacks)),
-            _Node(
-                sparse.vstack([matrix, row], format="csc"), off, places, (columns, np.append(slacks, matrix.shape[0]))
-            ),
-        ]
+        basic = self.node.basic
+        children = [_Node(matrix, off | held, places, basic), _Node(matrix, off, places, basic, held & ~off)]
         return children if without > shared else children[::-1]
 
     def _leave_out(self) -> None:
@@ -144,7 +147,6 @@ class _Relaxation:
         columns = np.cumsum(kept)[columns] - 1
         self.node = _Node(node.matrix[:, kept], node.off[kept], node.places[kept], (columns, slacks))
         self.shares = self.shares[kept]
-        self.basis = _basis(self.node.matrix.shape[::-1], self.node.basic)
 
     def _pairs(self, rows: int) -> list[np.ndarray]:
         """The columns with both of two rows, by pair to be tried; or one column, where no pair is covered in part."""
@@ -165,15 +167,16 @@ class _Relaxation:
         """The relaxation's value without some columns."""
         size, places = len(columns), columns.astype(np.int32)
         self.solver.changeColsBounds(size, places, np.zeros(size), np.zeros(size))
-        value = self._value()
+        value = self._value(self.node.basic)
         self.solver.changeColsBounds(size, places, np.zeros(size), np.where(self.node.off[columns], 0.0, np.inf))
         return value
 
-    def _shared(self, columns: np.ndarray) -> float:
+    def _shared(self, both: np.ndarray) -> float:
         """Its value with one of some columns."""
         count = self.node.matrix.shape[0]
-        self.solver.addRow(1.0, np.inf, len(columns), columns.astype(np.int32), np.ones(len(columns)))
-        value = self._value()
+        self.solver.addRow(1.0, np.inf, len(both), both.astype(np.int32), np.ones(len(both)))
+        columns, slacks = self.node.basic
+        value = self._value((columns, np.append(slacks, count)))
         self.solver.deleteRows(1, np.array([count], dtype=np.int32))
         return value
 

@@ -133,7 +133,7 @@ class _Search:
                 self.bound = max(self.bound, float(weight.sum()) / heaviest)  # Farley's bound
                 if found == 0:
                     self._note("relaxed", iterations=iterations, value=value)
-                    self.value, self.weight = value, weight
+                    self.weight = weight / heaviest  # no column weighs more than 1
                     return True
             if self.deadline.passed:
                 return False

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +18,45 @@ import pytest
 from harness.cli import process, progress
 from harness.cli.process import BEGAN, CELLS
 
+ROOT = Path(__file__).parents[2]
+
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+TALKS = """
+import sys
+from harness.cli.process import results, talk
+talk()
+for _ in range(100):
+    results.info("\u2013 " + "x" * 10000)
+print("the end", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("reader", ["all", "head", "full"])
+def test_results_that_nobody_can_read_stop_nothing(reader: str) -> None:
+    """Nor does a terminal without dashes; a full disk does, as nothing more can be stored."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    with open("/dev/full", "w") as full:
+        into = full if reader == "full" else subprocess.PIPE
+        command = [sys.executable, "-c", TALKS]
+        talks = subprocess.Popen(command, stdout=into, stderr=subprocess.PIPE, text=True, env=environment)
+    lines = []
+    if talks.stdout is not None:
+        lines = talks.stdout.readlines(1 if reader == "head" else -1)
+        talks.stdout.close()
+    assert talks.stderr is not None
+    said = talks.stderr.read()
+    if reader == "full":
+        assert talks.wait() == 1
+        assert "No space left" in said
+        return
+    assert (talks.wait(), said) == (0, "the end\n")
+    assert set(lines) == {"\\u2013 " + "x" * 10000 + "\n"}
+    assert (len(lines) == 100) == (reader == "all")
 
 
 @pytest.fixture

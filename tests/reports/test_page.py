@@ -370,7 +370,8 @@ def test_the_line_of_a_trade_off_joins_who_answers_enough() -> None:
 def test_a_marker_is_seen_below_those_at_the_same_place() -> None:
     """Each is larger than what is drawn over it, and others are as large as the smallest."""
     axis = traded(("a", 0.1, 0.5, 1.0), ("b", 0.9, 0.1, 1.0), ("c", 0.105, 0.5, 1.0), ("d", 0.1, 0.5, 1.0))
-    sizes = [float(markers.get_sizes()[0]) for markers in axis.collections]
+    shown = [markers for markers in axis.collections if len(markers.get_offsets())]  # the others are the legend's
+    sizes = [float(markers.get_sizes()[0]) for markers in shown]
     assert sizes[0] > sizes[2] > sizes[3] == sizes[1]
 
 

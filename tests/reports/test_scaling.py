@@ -15,7 +15,7 @@ from support.tables import GRANTED, started
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.space import Space
-from harness.reports import figures
+from harness.reports import figures, scaling
 from harness.reports.scaling import measured, slope, typical
 from harness.reports.stored import latest
 from harness.store.rows import group_line
@@ -176,6 +176,17 @@ def test_the_figure_shows_them(folder: Path) -> None:
     assert np.asarray(seconds[100.0].get_ydata()).tolist() == pytest.approx([2.0, 20.0])  # loans alone has both
     assert [text.get_text() for text in figure.axes[0].texts] == ["^1.0"]
     assert [axis.get_xlabel() for axis in figure.axes[-2:]] == ["trees", "depth of the trees"]
+
+
+def test_axes_that_have_no_room_go_below(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for one, the second has its three panels, names and lines there."""
+    monkeypatch.setattr(scaling, "BESIDE", 1)
+    figure = figures.known()["scaling"][1](latest(folder))
+    assert covered(figure) == []
+    assert [axis.get_xlabel() for axis in figure.axes] == ["", "", "trees", "", "", "depth of the trees"]
+    names = [axis.get_ylabel().split()[0] for axis in figure.axes]
+    assert names == ["seconds", "memory", "share"] * 2
+    assert [set(axis.get_lines()[0].get_xdata()) for axis in (figure.axes[0], figure.axes[3])] == [{10, 100}, {5, 8}]
 
 
 def test_where_nothing_grows_it_is_said(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from support.looks import Looks
 
 from harness.core.method import Deadline
 from harness.solvers import cover_tree
@@ -87,6 +88,16 @@ def test_points_that_meet_all_lines_are_as_few_as_known(lines: list[tuple[tuple[
     assert proven
     assert cover is not None
     assert len(cover) == fewest
+
+
+def test_wherever_time_ends_nothing_false_is_claimed() -> None:
+    """At any look at the clock: nothing, or what is so; with more time, more."""
+    lines = affine(2)
+    points = sorted({point for line in lines for point in line})
+    columns = [np.array([row for row, line in enumerate(lines) if point in line]) for point in points]
+    told = [cover_within(12, columns, 4, Looks(looks)) for looks in range(0, 200, 5)]
+    assert set(told) == {(None, False), (None, True)}
+    assert told == sorted(told, key=lambda one: one[1])
 
 
 def test_without_time_nothing_is_claimed() -> None:

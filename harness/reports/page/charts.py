@@ -62,11 +62,14 @@ def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Fi
         means = {e.method: [e.mean(c.metric).value for c in (across, up)] for e in study.of_task(panel)}
         shown = pd.DataFrame.from_dict(means, orient="index", columns=["x", "y"]).dropna()
         near = NEAR * (shown.max() - shown.min())
-        for place, (name, row) in enumerate(shown.iterrows()):
-            style = {key: looks[str(name)][key] for key in ("color", "marker")}
-            over = ((shown.iloc[place + 1 :] - row).abs() <= near).all(axis=1).sum()  # it is larger than what hides it
-            size, label = MARKER * (1 + over), _wrapped(str(name))
-            axis.scatter(row["x"], row["y"], s=size, label=label, edgecolors="white", linewidths=0.4, **style)
+        sizes = np.ones(len(shown))
+        for place in reversed(range(len(shown))):  # larger than what is drawn over it
+            over = ((shown.iloc[place + 1 :] - shown.iloc[place]).abs() <= near).all(axis=1).to_numpy()
+            sizes[place] += sizes[place + 1 :][over].max(initial=0.0)
+        for size, (name, row) in zip(MARKER * sizes, shown.iterrows(), strict=True):
+            style = {key: looks[str(name)][key] for key in ("color", "marker")} | {"edgecolors": "white"}
+            axis.scatter(row["x"], row["y"], s=size, linewidths=0.4, **style)
+            axis.scatter([], [], s=MARKER, label=_wrapped(str(name)), linewidths=0.4, **style)
         coverage = pd.Series({entry.method: entry.coverage.value for entry in study.of_task(panel)}, dtype=float)
         rivals = shown.loc[shown.index.intersection(comparable(coverage))]
         front = pareto(rivals["x"], rivals["y"], across.better, up.better)

@@ -15,6 +15,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from support.looks import Looks
 from support.noisy_rule import MODELS, factuals, make, with_codes
 
 from harness.core.explanation import Status
@@ -31,19 +32,6 @@ from methods.hull_search.models import searchable
 from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
-
-
-class Looks(Deadline):
-    """Time that has passed once it was asked about so many times."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(math.inf)
-        self.__dict__["looks"] = count
-
-    @property
-    def left(self) -> float:
-        self.__dict__["looks"] -= 1
-        return 30.0 if self.__dict__["looks"] >= 0 else 0.0
 
 
 def searched(
