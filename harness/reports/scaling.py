@@ -127,7 +127,10 @@ def typical(points: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def scaling(found: Sequence[StoredRun]) -> Figure:
-    """A column an axis with a row a measure, a line a method and kind of model, with powers."""
+    """A column an axis and a row a measure, ``BESIDE`` columns at once; a line a method and kind of model.
+
+    In each panel are the powers of its lines.
+    """
     table = measured(found)
     looks = look(list(dict.fromkeys(table["line"])))
     axes_shown = [axis for axis in AXES if axis in set(table["axis"])]
@@ -136,13 +139,14 @@ def scaling(found: Sequence[StoredRun]) -> Figure:
     figure = blank(3.3 * columns + 0.4, 2.2 * len(measures) * blocks + 1.2)
     panels = figure.subplots(len(measures) * blocks, columns, squeeze=False, sharey="row")
     for place, axis in enumerate(axes_shown):
-        column = panels[len(measures) * (place // columns) :, place % columns]
-        for panel, measure in zip(column, measures, strict=False):
+        above = len(measures) * (place // columns)
+        column = panels[above : above + len(measures), place % columns]
+        for panel, measure in zip(column, measures, strict=True):
             _panel(panel, table.loc[table["axis"] == axis], measure, looks)
             panel.tick_params(labelbottom=measure == measures[-1])
             if place % columns == 0:
                 panel.set_ylabel(MEASURES[measure], fontsize=8)
-        column[len(measures) - 1].set_xlabel(AXES[axis], fontsize=8)
+        column[-1].set_xlabel(AXES[axis], fontsize=8)
     for panel in panels[-len(measures) :, (len(axes_shown) - 1) % columns + 1 :].ravel():
         panel.set_axis_off()
     text = "How cost grows: geometric means over data sets; ^ is the fitted power of what lies below"

@@ -160,7 +160,7 @@ def _unaccepted(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
     """Of each entry, how many counterfactuals were returned and not accepted, by fault; where all were, why else."""
     notes = []
     for entry in (entry for entry in entries if entry.task in tasks and entry.refusal is None and len(entry.table)):
-        bad = ", ".join(f"{n} {word}{_by_what(entry, word)}" for word, n in entry.faults.items() if n)
+        bad = ", ".join(f"{n} {word}{_by_what(entry, word)}" for word, n in entry.faults.items())
         if entry.table["coverage"].any():
             notes += [f"{entry.task}: not accepted of {entry.method}'s counterfactuals: {bad}."] if bad else []
             continue

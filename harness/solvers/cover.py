@@ -32,7 +32,7 @@ class Cover:
         self.columns: list[np.ndarray] = []
         self._solver = new_solver(math.inf)
         self._solver.setOptionValue("presolve", "off")  # it would throw the last basis away
-        _add_rows(self._solver, rows, most)
+        add_rows(self._solver, rows, most)
 
     def add(self, columns: Sequence[np.ndarray], costs: Sequence[float] | None = None) -> None:
         """Add columns, each the rows that it covers; each costs 1 if nothing else is said."""
@@ -66,7 +66,7 @@ class Cover:
 
         def run(options: Mapping[str, Any], left: float, start: np.ndarray | None) -> Solution:
             solver = new_solver(left, options=options)
-            _add_rows(solver, rows, most)
+            add_rows(solver, rows, most)
             _add_covers(solver, rows, columns, costs, math.isfinite(most))
             _make_integer(solver, size)
             return run_from(solver, start)
@@ -137,7 +137,7 @@ def _make_integer(solver: highspy.Highs, count: int) -> None:
     solver.changeColsIntegrality(count, np.arange(count, dtype=np.int32), [highspy.HighsVarType.kInteger] * count)
 
 
-def _add_rows(solver: highspy.Highs, rows: int, most: float) -> None:
+def add_rows(solver: highspy.Highs, rows: int, most: float) -> None:
     """Each row at least once, and, where that is finite, at most so many columns."""
     low, high = np.ones(rows), np.full(rows, math.inf)
     if math.isfinite(most):

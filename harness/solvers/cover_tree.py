@@ -11,6 +11,7 @@ import scipy.sparse as sparse
 
 from harness.core.method import Deadline
 from harness.core.tolerances import LINEAR_WHOLE, WHOLE_BOUND
+from harness.solvers.cover import add_rows
 from harness.solvers.highs import new_solver
 
 TRIED = 6  # pairs of a node that are tried, to branch on the best of them
@@ -37,6 +38,8 @@ def cover_within(
         Their number.
     columns
         Of each the rows that it covers.
+    most
+        A whole number.
     """
     stack = [_Node.root(rows, columns)]
     matrix = stack[0].matrix
@@ -96,11 +99,10 @@ class _Relaxation:
         self.node, self.most, self.deadline = (node := node.opened()), most, deadline
         count, size = node.matrix.shape
         self.solver = solver = new_solver(deadline.left, options={"presolve": "off", "objective_bound": most + BEYOND})
-        zeros, starts = np.zeros(count, dtype=np.int32), node.matrix.indptr[:-1].astype(np.int32)
-        solver.addRows(count, np.ones(count), np.full(count, np.inf), 0, zeros, zeros[:0], np.zeros(0))
+        add_rows(solver, count, np.inf)
         solver.addCols(
-            size, np.ones(size), np.zeros(size), np.where(node.off, 0.0, np.inf), node.matrix.nnz, starts,
-            node.matrix.indices.astype(np.int32), node.matrix.data,
+            size, np.ones(size), np.zeros(size), np.where(node.off, 0.0, np.inf), node.matrix.nnz,
+            node.matrix.indptr[:-1].astype(np.int32), node.matrix.indices.astype(np.int32), node.matrix.data,
         )  # fmt: skip
         self._value(node.basic)
         self.stopped = solver.getModelStatus() not in {STATES.kOptimal, STATES.kObjectiveBound}
@@ -131,8 +133,7 @@ class _Relaxation:
             return []
         gains = [(without - self.bound + LITTLE) * (shared - self.bound + LITTLE) for without, shared, _ in tries]
         without, shared, both = tries[int(np.argmax(gains))]
-        held = np.isin(np.arange(len(off)), both)
-        basic = self.node.basic
+        held, basic = np.isin(np.arange(len(off)), both), self.node.basic
         children = [_Node(matrix, off | held, places, basic), _Node(matrix, off, places, basic, held & ~off)]
         return children if without > shared else children[::-1]
 
@@ -163,12 +164,12 @@ class _Relaxation:
         part = used[(self.shares[used] < 1 - LINEAR_WHOLE) & ~off[used]]
         return [part[:1]] if len(part) else []
 
-    def _without(self, columns: np.ndarray) -> float:
+    def _without(self, both: np.ndarray) -> float:
         """The relaxation's value without some columns."""
-        size, places = len(columns), columns.astype(np.int32)
+        size, places = len(both), both.astype(np.int32)
         self.solver.changeColsBounds(size, places, np.zeros(size), np.zeros(size))
         value = self._value(self.node.basic)
-        self.solver.changeColsBounds(size, places, np.zeros(size), np.where(self.node.off[columns], 0.0, np.inf))
+        self.solver.changeColsBounds(size, places, np.zeros(size), np.where(self.node.off[both], 0.0, np.inf))
         return value
 
     def _shared(self, both: np.ndarray) -> float:

@@ -67,9 +67,10 @@ def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Fi
             over = ((shown.iloc[place + 1 :] - shown.iloc[place]).abs() <= near).all(axis=1).to_numpy()
             sizes[place] += sizes[place + 1 :][over].max(initial=0.0)
         for size, (name, row) in zip(MARKER * sizes, shown.iterrows(), strict=True):
-            style = {key: looks[str(name)][key] for key in ("color", "marker")} | {"edgecolors": "white"}
-            axis.scatter(row["x"], row["y"], s=size, linewidths=0.4, **style)
-            axis.scatter([], [], s=MARKER, label=_wrapped(str(name)), linewidths=0.4, **style)
+            style = {key: looks[str(name)][key] for key in ("color", "marker")}
+            style |= {"edgecolors": "white", "linewidths": 0.4}
+            axis.scatter(row["x"], row["y"], s=size, **style)
+            axis.scatter([], [], s=MARKER, label=_wrapped(str(name)), **style)  # of the legend
         coverage = pd.Series({entry.method: entry.coverage.value for entry in study.of_task(panel)}, dtype=float)
         rivals = shown.loc[shown.index.intersection(comparable(coverage))]
         front = pareto(rivals["x"], rivals["y"], across.better, up.better)
