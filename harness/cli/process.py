@@ -47,7 +47,6 @@ class _Results(logging.StreamHandler):
         fault = sys.exception()
         if not isinstance(fault, OSError) or fault.errno in FULL:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
 
 def talk() -> None:

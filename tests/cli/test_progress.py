@@ -30,8 +30,8 @@ TALKS = """
 import sys
 from harness.cli.process import results, talk
 talk()
-for _ in range(100):
-    results.info("\u2013 " + "x" * 10000)
+for _ in range(10000):
+    results.info("\u2013 " + "x" * 100)
 print("the end", file=sys.stderr)
 """
 
@@ -55,8 +55,8 @@ def test_results_that_nobody_can_read_stop_nothing(reader: str) -> None:
         assert "No space left" in said
         return
     assert (talks.wait(), said) == (0, "the end\n")
-    assert set(lines) == {"\\u2013 " + "x" * 10000 + "\n"}
-    assert (len(lines) == 100) == (reader == "all")
+    assert set(lines) == {"\\u2013 " + "x" * 100 + "\n"}
+    assert (len(lines) == 10000) == (reader == "all")
 
 
 @pytest.fixture

@@ -184,6 +184,7 @@ def test_axes_that_have_no_room_go_below(folder: Path, monkeypatch: pytest.Monke
     figure = figures.known()["scaling"][1](latest(folder))
     assert covered(figure) == []
     assert [axis.get_xlabel() for axis in figure.axes] == ["", "", "trees", "", "", "depth of the trees"]
+    assert [axis.xaxis.get_tick_params()["labelbottom"] for axis in figure.axes] == [False, False, True] * 2
     names = [axis.get_ylabel().split()[0] for axis in figure.axes]
     assert names == ["seconds", "memory", "share"] * 2
     assert [set(axis.get_lines()[0].get_xdata()) for axis in (figure.axes[0], figure.axes[3])] == [{10, 100}, {5, 8}]

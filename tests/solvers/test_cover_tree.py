@@ -90,6 +90,19 @@ def test_points_that_meet_all_lines_are_as_few_as_known(lines: list[tuple[tuple[
     assert len(cover) == fewest
 
 
+def test_where_every_pair_is_apart_a_column_is_branched_on() -> None:
+    """The lines of the plane of order 11: two of 133 meet in one of 133 points, of which a twelfth is taken each."""
+    points = [(1, x, y) for x in range(11) for y in range(11)] + [(0, 1, y) for y in range(11)] + [(0, 0, 1)]
+    columns = [np.flatnonzero(np.array(points) @ point % 11 == 0) for point in points]
+    assert {len(column) for column in columns} == {12}
+    cover, proven = cover_within(133, columns, 12, Deadline.after(60))
+    assert proven
+    assert cover is not None
+    assert len(cover) == 12  # those of a line, of which each other line has one
+    assert len(set(np.concatenate([columns[point] for point in cover]))) == 133
+    assert cover_within(133, columns, 11, Deadline.after(60)) == (None, True)
+
+
 def test_wherever_time_ends_nothing_false_is_claimed() -> None:
     """At any look at the clock: nothing, or what is so; with more time, more."""
     lines = affine(2)

@@ -266,6 +266,27 @@ def test_the_certificate_holds(model: str) -> None:
     assert search.solve(group, 0, Deadline.after(60)).bound == round(whole.objective)
 
 
+@pytest.mark.parametrize("model", ["linear", "network"])
+def test_a_gap_is_closed_among_all_groups(model: str) -> None:
+    """By the search alone, from a group a factual or one too many; the proof is that of the set cover program."""
+    problem = posed(model)
+    group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), negatives(problem, 40, 7), 2)
+    listed, _, _ = group.search(np.ones(group.size), 0, 0.0, True, 10**5, 10**7)
+    columns = [places(bits, group.size) for bits in listed]
+    solution = Cover.solve(group.size, columns, 60.0)
+    assert solution.x is not None
+    optimum = [columns[place] for place in np.flatnonzero(solution.x > 0.5)]
+    for begun in ([np.array([place]) for place in range(group.size)], [*optimum, columns[0]]):
+        searching = search._Search(group, 0, Deadline.after(60))
+        searching.best = begun
+        while len(searching.best) > searching.least:
+            before = len(searching.best), searching.least
+            assert searching._settle(columns)
+            assert (len(searching.best), searching.least) != before
+            assert set(np.concatenate(searching.best)) == set(range(group.size))
+        assert len(searching.best) == searching.least == len(optimum)
+
+
 def test_local_search_keeps_a_cover() -> None:
     """And does not make it larger; on set covers with a known optimum it mostly reaches that."""
     rng = np.random.default_rng(8)
