@@ -27,7 +27,7 @@ from harness.solvers.simplex import INFEASIBLE, minimum
 
 VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3
 PLANES = 60
-HUGE, BISECTIONS = 1e12, 100  # of a multiplier; to find it
+HUGE, BISECTIONS, SWEEPS = 1e12, 100, 1000  # of a multiplier; to find it; over all of them
 
 
 class Layers(NamedTuple):
@@ -232,37 +232,55 @@ def _over_ball(size, program, multipliers, radius, slope):
 
 
 @njit(cache=True)
-def _cell(size, cost, rows, sides, radius, slope):
-    """``_over_ball`` where all columns are moves: multipliers climb one by one, each to where the dual is level."""
+def _climbed(size, program, goal, radius, slope):
+    """``_over_ball`` by multipliers that climb one by one, each to where the dual is level, until above ``goal``."""
+    rows, sides, low, high = program.rows, program.sides, program.low, program.high
     multipliers, known = np.zeros(len(sides)), -np.inf
-    slope[:] = cost
-    while True:
+    slope[:] = program.cost
+    values = np.empty(len(slope))  # the columns of a row that are no moves
+    for _ in range(SWEEPS):
         for r in range(len(sides)):
-            square, along = np.sum(rows[r] ** 2), np.sum(rows[r] * slope)
+            square, along = np.sum(rows[r, :size] ** 2), np.sum(rows[r, :size] * slope[:size])
             if square == 0.0:
                 continue
-            if sides[r] <= -radius * np.sqrt(square):
+            count, least = 0, -radius * np.sqrt(square)
+            for c in range(size, len(slope)):
+                if rows[r, c] != 0.0:
+                    values[count] = c
+                    count += 1
+                    least += min(rows[r, c] * low[c], rows[r, c] * high[c])
+            if sides[r] <= least:
                 return np.inf  # no point of the ball keeps the row
             # The dual's derivative in this multiplier, changed by t, falls with t: bisect its sign.
-            rest = np.sum(slope**2)
-            low, high = -multipliers[r], 1.0 + abs(along) / square
-            while -radius * (along + square * high) / np.sqrt(rest + high * (2 * along + square * high)) > sides[r]:
-                high *= 2.0
-                if high > HUGE:
-                    break
-            for _ in range(BISECTIONS):
-                t = (low + high) / 2
+            rest = np.sum(slope[:size] ** 2)
+            bottom, top = -multipliers[r], 1.0 + abs(along) / square
+            climbing = True
+            for turn in range(2 * BISECTIONS):
+                t = top if climbing else (bottom + top) / 2
                 norm = np.sqrt(max(rest + t * (2 * along + square * t), 0.0))
-                if norm > 0.0 and -radius * (along + square * t) / norm > sides[r]:
-                    low = t
+                here = -radius * (along + square * t) / norm if norm > 0.0 else -np.inf
+                for k in range(count):
+                    c = int(values[k])
+                    here += rows[r, c] * (low[c] if slope[c] + t * rows[r, c] > 0.0 else high[c])
+                rising = here > sides[r]
+                if climbing:
+                    climbing = rising and top < HUGE
+                    top *= 2.0 if climbing else 1.0
+                elif rising:
+                    bottom = t
                 else:
-                    high = t
-            multipliers[r] += low
-            slope += low * rows[r]
-        bound = -np.sum(multipliers * sides) - radius * np.sqrt(np.sum(slope**2))
-        if bound <= known + MULTIPLIERS_GAIN * (1.0 + abs(bound)):
+                    top = t
+                if turn >= BISECTIONS and not climbing:
+                    break
+            multipliers[r] += bottom
+            slope += bottom * rows[r]
+        bound = -np.sum(multipliers * sides) - radius * np.sqrt(np.sum(slope[:size] ** 2))
+        for c in range(size, len(slope)):
+            bound += slope[c] * (low[c] if slope[c] > 0.0 else high[c])
+        if bound > goal or bound <= known + MULTIPLIERS_GAIN * (1.0 + abs(bound)):
             return max(bound, known)
         known = bound
+    return known
 
 
 @njit(cache=True)
@@ -291,18 +309,24 @@ def attack(net, region, stack, depth, nodes, moves):
             continue
         program = _relax(net, region, phases, bottom, top)
         cost, rest, rows, sides, place = program.cost, program.constant, program.rows, program.sides, program.place
-        if euclidean and len(cost) == size:
-            slope = np.zeros(size)
-            if _cell(size, cost, rows, sides, radius, slope) + rest > MARGIN_PROVEN * scale:
+        slope, single = np.zeros(len(cost)), euclidean and layers == 1 and len(cost) > size
+        if euclidean and (single or len(cost) == size):
+            goal = MARGIN_PROVEN * scale - rest
+            if _climbed(size, program, goal, radius, slope) > goal:
                 continue
-            trial = -radius * slope / max(np.sqrt(np.sum(slope**2)), MARGIN_PROVEN)
+            trial = -radius * slope[:size] / max(np.sqrt(np.sum(slope[:size] ** 2)), MARGIN_PROVEN)
             if forward(net, trial) <= 0.0:
                 moves[:] = trial
                 return VIOLATED
         closed = False
-        point = np.zeros(len(cost))
-        excess, first = 0.0, len(sides)  # of the rows, those from ``first`` on are planes
-        for _plane in range(PLANES if euclidean else 1):
+        point, excess, first = np.zeros(len(cost)), 0.0, len(sides)  # of the rows, those from ``first`` on are planes
+        if single:  # no planes: the line of each unit of negative weight, where the bound's moves take it
+            point[:size], excess = trial, np.inf
+            for i in range(sizes[1]):
+                if place[0, i] >= 0 and last[i] < 0:
+                    total = shifts[0, i] + np.sum(weights[0, i, :size] * trial)
+                    point[place[0, i]] = top[0, i] * (total - bottom[0, i]) / (top[0, i] - bottom[0, i])
+        for _plane in range(0 if single else PLANES if euclidean else 1):
             status, bound, point, multipliers = minimum(cost, rows, sides, program.low, program.high)
             slope = np.zeros(len(cost))
             if euclidean and status != INFEASIBLE:

