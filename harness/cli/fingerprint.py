@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ from harness.cli.process import PACKAGE
 from harness.core.packages import digest_of, version
 from harness.execution import satisfied
 from harness.execution.task import Task
-from harness.store.codec import to_plain
-from harness.store.run import StoredRun, questions
 
 # Folders and files of the repository that answers depend on: the methods, and the harness's part in asking.
 SOURCES = (
@@ -57,24 +55,6 @@ def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
     for path in getattr(method, "files", ()):
         digest.update(Path(path).read_bytes())
     return digest.hexdigest()
-
-
-def earlier(runs: Iterable[StoredRun], plain: Mapping[str, Any], task: Task) -> StoredRun | None:
-    """The last finished run of the same questions, settings, data and libraries, by whatever version of this code."""
-    keys = [*SETTINGS, "satisfied", *(["group", "group_time_limit"] if plain["group"] else [])]
-    wanted = json.dumps(to_plain({key: plain[key] for key in keys}), sort_keys=True)
-    finished = [run for run in runs if run.done]
-    for run in sorted(finished, key=lambda run: (run.path / "done").stat().st_mtime, reverse=True):
-        meta = run.meta
-        packages = meta["environment"]["packages"]
-        if (
-            json.dumps({key: meta["config"].get(key) for key in keys}, sort_keys=True) == wanted
-            and meta["data_sha256"] == task.dataset.sha256
-            and (run.path / "factuals.jsonl").read_text() == questions(task.factuals, task.targets)
-            and all(version(name) == packages[name] for name in LIBRARIES if name in packages)
-        ):
-            return run
-    return None
 
 
 @functools.cache

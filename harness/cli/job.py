@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import math
 import os
@@ -18,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from harness.cli import build
 from harness.cli.build import build_task, names_of
 from harness.cli.environment import environment
-from harness.cli.fingerprint import earlier, fingerprint_of
+from harness.cli.fingerprint import fingerprint_of
 from harness.cli.mlflow_run import log_run
 from harness.cli.process import (
     CELLS,
@@ -101,11 +100,7 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) ->
         log.warning("%s: every feature of %s is immutable, so there is no counterfactual.", title, task.dataset.name)
     fingerprint = fingerprint_of(plain, task, method)
     trusted = bool(plain["model"].get("trust"))
-    runs, name = folder / "answers", "-".join(names.values())
-    stored = StoredRun(runs / f"{name}-{fingerprint[:8]}", trusted)
-    if plain["keep_earlier"] and not plain["force"] and not stored.done:
-        same = (StoredRun(path, trusted) for path in runs.glob(f"{glob.escape(name)}-{'?' * 8}"))
-        stored = earlier(same, plain, task) or stored
+    stored = StoredRun(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
     state = "rescored" if plain["rescore"] else "done"
     if plain["rescore"] and not stored.started:
         raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")

@@ -22,16 +22,7 @@ from harness.store import mlflow as tracking
 from harness.store.mlflow import HEADLINES, UNNAMED
 from harness.store.run import StoredRun
 
-HIDDEN = {
-    "dataset",
-    "metrics",
-    "force",
-    "keep_earlier",
-    "rescore",
-    "output_dir",
-    "dry",
-    "export",
-}  # of settings; config.yaml has them
+HIDDEN = {"dataset", "metrics", "force", "rescore", "output_dir", "dry", "export"}  # of settings; config.yaml has them
 PARAMETERS = (  # of settings, beside those of method and model; others are tags, so that runs differ from the first on
     "seed", "model_seed", "n_factuals", "n_counterfactuals", "time_limit",
 )  # fmt: skip

@@ -20,7 +20,7 @@ LONGEST = 1_000_000  # seconds, eleven days: the system waits no longer than 2^3
 MOST = 10_000  # counterfactuals of one question: each has a stored row
 COUNTS = ("n_factuals", "n_counterfactuals", "jobs", "threads")
 SECONDS = ("time_limit", "fit_time_limit", "group_time_limit")
-SWITCHES = ("first_use", "force", "keep_earlier", "rescore", "dry")
+SWITCHES = ("first_use", "force", "rescore", "dry")
 EXAMPLES = {
     "optimise": "a number to each score, such as {coverage: 1}",
     "divide": "a list of features, such as [sex, race]",

@@ -23,8 +23,8 @@ from harness.store.run import StoredRun, stored_runs, sweep_lines
 SCORES = "scores.csv"
 # Settings that are no part of what is asked: how it is scored, shown and kept.
 SHOWING = {
-    "metrics", "population", "divide", "optimise", "dry", "force", "keep_earlier", "rescore", "study", "table",
-    "figure", "output_dir", "variant", "jobs",
+    "metrics", "population", "divide", "optimise", "dry", "force", "rescore", "study", "table", "figure", "output_dir",
+    "variant", "jobs",
 }  # fmt: skip
 # Settings that make another task, as its people or its model are others; all other settings make a variant of a method.
 LATER = {

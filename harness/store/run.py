@@ -33,15 +33,6 @@ _read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
 _written: list[tuple[Any, bytes]] = []  # the estimator stored last
 
 
-def questions(factuals: pd.DataFrame, target: Mapping[Any, Target]) -> str:
-    """The content of ``factuals.jsonl``; ``target`` by factual id."""
-    lines = (
-        {"id": to_plain(index), "row": plain_row(row), "target": to_plain(target[index])}
-        for index, row in zip(factuals.index, factuals.to_dict("records"), strict=True)
-    )
-    return "".join(json.dumps(line) + "\n" for line in lines)
-
-
 class StoredRun:
     """The answers of one method on one dataset and model.
 
@@ -98,7 +89,11 @@ class StoredRun:
         """Write the task that the answers will be of. ``target`` by factual id; ``objective`` as ``put_objective``."""
         self.path.mkdir(parents=True, exist_ok=True)
         file = self._put_model(classifier)
-        write_whole(self.path / "factuals.jsonl", questions(factuals, target))
+        lines = [
+            {"id": to_plain(index), "row": plain_row(row), "target": to_plain(target[index])}
+            for index, row in zip(factuals.index, factuals.to_dict("records"), strict=True)
+        ]
+        write_whole(self.path / "factuals.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         task = {
             "space": to_plain(space),
             "model_file": file,

@@ -18,7 +18,7 @@ from support.sweep import runner, stored
 
 from harness.cli import sweep
 from harness.core.target import Interval
-from harness.store.run import StoredRun, stored_runs
+from harness.store.run import stored_runs
 
 SWEEP = ("-m", "dataset=pima", "model=lr,cart", "method=nearest,ce_ocl", "n_factuals=3", "n_counterfactuals=2")
 ONE, LABEL = ("dataset=pima", "model=cart", "method=ce_ocl", *SWEEP[4:]), "pima/cart/ce_ocl"  # one of its cells
@@ -141,26 +141,6 @@ def test_forcing_gives_the_same_counterfactuals(copy: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert counterfactuals(copy) == before
     assert [label for label, content in contents(copy).items() if content != bytes_before[label]] == [LABEL]
-
-
-@pytest.mark.parametrize("change", ["", "keep_earlier=false", "time_limit=4", "library", "question"])
-def test_a_cell_of_earlier_code_counts_where_that_is_asked(change: str, copy: Path) -> None:
-    """It has another fingerprint; with other settings, libraries or factuals it is another cell all the same."""
-    cell = stored(copy)[LABEL]
-    earlier = cell.path.with_name(cell.path.name[:-8] + "0" * 8)
-    cell.path.rename(earlier)
-    if change == "library":
-        meta = StoredRun(earlier).meta
-        meta["environment"]["packages"]["scikit-learn"] = "0.1"
-        StoredRun(earlier).update(environment=meta["environment"])
-    if change == "question":
-        lines = (earlier / "factuals.jsonl").read_text().splitlines(keepends=True)
-        (earlier / "factuals.jsonl").write_text("".join(lines[1:]))
-    settings = [change] if "=" in change else []
-    done = runner(copy)(*ONE, "keep_earlier=true", *settings)
-    assert done.returncode == 0, done.stderr
-    assert ("skipped" in done.stderr + done.stdout) == (not change)
-    assert len(list(earlier.parent.glob(f"{earlier.name[:-8]}*"))) == 1 + bool(change)
 
 
 @pytest.mark.parametrize("packed", [False, True])
