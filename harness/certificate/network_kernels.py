@@ -6,7 +6,8 @@ values v, with :math:`L \\le a \\le U` the bounds of a unit's sum a:
 .. math:: v \\ge a, \\quad v \\ge 0, \\quad v \\le U (a - L) / (U - L) .
 
 In the last hidden layer, a unit of positive weight in the margin needs the first two rows only, which are then exact,
-and one of negative weight the third. A ball is cut out of its box by planes, until the point is inside.
+and one of negative weight the third. A ball is cut out of its box by planes, until the point is inside; with one layer
+the least margin over the ball itself is bounded by multipliers.
 """
 
 from __future__ import annotations
@@ -233,7 +234,10 @@ def _over_ball(size, program, multipliers, radius, slope):
 
 @njit(cache=True)
 def _climbed(size, program, goal, radius, slope):
-    """``_over_ball`` by multipliers that climb one by one, each to where the dual is level, until above ``goal``."""
+    """``_over_ball`` by multipliers that climb one by one, each to where the dual is level, until above ``goal``.
+
+    Infinite where there is no point.
+    """
     rows, sides, low, high = program.rows, program.sides, program.low, program.high
     multipliers, known = np.zeros(len(sides)), -np.inf
     slope[:] = program.cost

@@ -59,7 +59,7 @@ NODES = 20  # of the adversary between two looks at the clock
 PULLS, HALVINGS = 14, 8  # halvings of a point's way back to the factual, and of a step
 LONGEST = 8.0  # times as far from the factual as a relaxed solution, in search of a robust point on its line
 EVERY, RARER = 10, 3  # nodes between two searches for a better point; by how many they grow where there was none
-STARTS = 10  # rows of the wanted class that the first searches begin at
+STARTS = 10  # rows of the wanted class that searches begin at as long as none is robust, one in each later slice
 DESCENTS = 20  # of one search: each knows the perturbation that broke the end of the last one
 LOOKS = 20  # of the exact adversary at such an end, twice as many after each as long as none is robust
 TRUST, TRUSTED = 0.2, 20  # a descent's first step in each number; times the gain that ends it, its last one
@@ -192,6 +192,7 @@ class _Search:
         first = self.slice((0,) * len(self.alternatives), 0)
         self.violation(first, self.origin, self.network.margins[0])
         self._sink(first, self.origin, np.zeros(len(self.origin)))
+        self.broken(first, self.origin)
         self._descended(first, self.origin, LITTLE_PROGRESS)
         self._look(self.root(first))
 
@@ -205,7 +206,7 @@ class _Search:
         return move if margin < self.network.margins[0] else None
 
     def violation(self, within: Slice, point: np.ndarray, margin: float, looks: float = math.inf) -> np.ndarray | None:
-        """A perturbation that takes half a point's margin, of size 0 where none does; None: not settled in time."""
+        """A perturbation that takes half a point's margin, of size 0 where none does; None: not settled."""
         network, began = self.network, time.monotonic()
         sizes, kernel = network.sizes, cast(Any, worst)
         stack, depth = np.zeros((int(sizes[1:].sum()) + 2, *network.shifts.shape), np.int8), np.ones(1, np.int64)
@@ -312,7 +313,7 @@ class _Search:
         moves = rows - self.origin
         rows = rows[((moves >= self.low - COORDINATE_TIE) & (moves <= self.high + COORDINATE_TIE)).all(axis=1)]
         order = np.argsort([self.distance(within, row) for row in rows], kind="stable")
-        for place in order[:STARTS]:
+        for place in order[: STARTS if math.isinf(self.best.value) else 1]:
             self.improve(within, rows[place])
 
     def run(self) -> Outcome:
@@ -351,7 +352,8 @@ class _Search:
                 else:
                     self.unsettled = min(self.unsettled, bound)
         least = min(self.unsettled, self.best.value, *(entry[0] for entry in heap[:1]))
-        return network.outcome(self.best.row, self.factual, max(self.bound, least), self.trace.lines)
+        seen = math.inf if max(-self.low.min(), self.high.max()) <= WIDE else WIDE
+        return network.outcome(self.best.row, self.factual, min(max(self.bound, least), seen), self.trace.lines)
 
     def _left(self, here: Node, found: Looked) -> list[tuple[float, Node]]:
         """What is left to look at of a node: nodes with their bounds."""
@@ -398,11 +400,11 @@ class _Search:
     def _budget(self, within: Slice) -> tuple[np.ndarray, np.ndarray, float]:
         """How far each number may go, and all of them together, in a point that is better than the incumbent.
 
-        Without one, all that is near is looked at: no number farther than ``WIDE``.
+        No number goes farther than ``WIDE``: what costs more is not looked at, and no bound is above that.
         """
-        if math.isfinite(self.best.value):
-            return self.low, self.high, self.best.value - (0.0 if self.norm == LINF else within.cost)
         low, high = np.maximum(self.low, -WIDE), np.minimum(self.high, WIDE)
+        if math.isfinite(self.best.value):
+            return low, high, self.best.value - (0.0 if self.norm == LINF else within.cost)
         return low, high, self.norm_of(np.maximum(-low, high)) + 1.0
 
     def _look(self, here: Node, margin: float = 0.0) -> Looked:
@@ -439,6 +441,8 @@ class _Search:
         score, trials = self.pseudo_costs.scores(found.excess)
         best, chosen = -math.inf, list[tuple[float, Node]]()
         for layer, unit in trials.tolist():
+            if self.deadline.passed:
+                break
             pair = [(self._look(child).value, child) for child in self._children(here, found, layer, unit)]
             least = BRANCHING_GAIN * float(found.excess[layer, unit])
             merit = math.prod(max(min(bound, self.best.value) - found.value, least) for bound, _ in pair)

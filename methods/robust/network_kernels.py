@@ -5,8 +5,9 @@ most an affine function of x: a unit of positive weight lies below the line over
 above either of its two pieces, of which the one that is active at a point is taken. Each such function has to reach the
 margin: a row of a linear program in x alone.
 
-The kernels that Python calls for each node or point, ``node``, ``reached``, ``quick`` and ``worst``, take the plain
-``tuple`` of a record and give the names back in their first lines: numba recognises a plain tuple in half the time.
+The kernels that Python calls for each node or point, ``node``, ``reached``, ``quick``, ``weakest``, ``step`` and
+``worst``, take the plain ``tuple`` of a record and give the names back in their first lines: numba recognises a plain
+tuple in half the time.
 
 The adversary, ``worst``, turns the signs: at a box of phases the margin at x + s is at *least* such functions of s, and
 the least value that all of them allow is found by a linear program in s alone, function by function.
@@ -36,8 +37,8 @@ VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary returns
 L1, LINF, L2 = 0, 1, 2  # norms
 ROWS, ROWS_EACH = 400, 5  # of the program of a node, and a perturbation's
 ROUNDS = 60  # of rows for one node
-BOUNDED = 2  # perturbations for which bounds are made in one round, the worst first
-NEAREST = 60  # rows of the program of a descent
+BOUNDED = 2  # perturbations without decided phases for which bounds are made in one round, the worst first
+NEAREST = 60  # perturbations in the program of a descent
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
 RISE = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
 SWEEPS = 1000  # of multipliers over a ball
@@ -838,10 +839,10 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
                 if turn == 0 and m == before and excess <= NORM_ROUNDING:
                     break
                 length = np.sqrt(np.sum(here * here))
-                if euclidean and length > 0.0 and m < ROWS:
+                if euclidean and length > 0.0 and m < capacity:
                     rows[m, :size], rows[m, size], sides[m], planes[m] = here / length, 0.0, radius, True
                     m += 1
-            if (m == before and excess <= NORM_ROUNDING) or m >= ROWS:
+            if (m == before and excess <= NORM_ROUNDING) or m >= capacity:
                 break
             status, least, solution, multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
             if euclidean and status != INFEASIBLE:
