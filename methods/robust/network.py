@@ -352,8 +352,7 @@ class _Search:
                 else:
                     self.unsettled = min(self.unsettled, bound)
         least = min(self.unsettled, self.best.value, *(entry[0] for entry in heap[:1]))
-        seen = math.inf if max(-self.low.min(), self.high.max()) <= WIDE else WIDE
-        return network.outcome(self.best.row, self.factual, min(max(self.bound, least), seen), self.trace.lines)
+        return network.outcome(self.best.row, self.factual, max(self.bound, least), self.trace.lines)
 
     def _left(self, here: Node, found: Looked) -> list[tuple[float, Node]]:
         """What is left to look at of a node: nodes with their bounds."""
@@ -400,11 +399,13 @@ class _Search:
     def _budget(self, within: Slice) -> tuple[np.ndarray, np.ndarray, float]:
         """How far each number may go, and all of them together, in a point that is better than the incumbent.
 
-        No number goes farther than ``WIDE``: what costs more is not looked at, and no bound is above that.
+        Without one, all that is near is looked at: no number farther than ``WIDE``; what is beyond costs more.
         """
-        low, high = np.maximum(self.low, -WIDE), np.minimum(self.high, WIDE)
         if math.isfinite(self.best.value):
-            return low, high, self.best.value - (0.0 if self.norm == LINF else within.cost)
+            return self.low, self.high, self.best.value - (0.0 if self.norm == LINF else within.cost)
+        low, high = np.maximum(self.low, -WIDE), np.minimum(self.high, WIDE)
+        if (low > self.low).any() or (high < self.high).any():
+            self.unsettled = min(self.unsettled, WIDE)
         return low, high, self.norm_of(np.maximum(-low, high)) + 1.0
 
     def _look(self, here: Node, margin: float = 0.0) -> Looked:

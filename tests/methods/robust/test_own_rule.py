@@ -27,6 +27,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from methods.robust import Robust
+from methods.robust.network import _Search
 
 MODELS: dict[str, Any] = {
     "lr": LogisticRegression(),
@@ -176,6 +177,43 @@ def test_a_small_network_has_no_margin(features: int, units: int, last: float, a
         assert answer.status is Status.OPTIMAL
         assert answer.bound <= expected + 1e-8
         assert answer.objective == pytest.approx(expected, abs=2e-6)
+
+
+def far_answer(units: list[tuple[float, float, float]]) -> Answer:
+    """Of a network of one number without bounds, by the weight, the shift and the outgoing weight of each unit."""
+    space = Space((Feature("a", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(-math.inf, math.inf)),))
+    rows = pd.DataFrame({"a": [0.5, 0.2, -31.0, -35.0]})
+    estimator = MLPClassifier((len(units),), max_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
+        estimator.fit(rows.to_numpy(), [0, 0, 1, 1])
+    estimator.coefs_[0][0], estimator.intercepts_[0][:], estimator.coefs_[1][:, 0] = np.array(units).T
+    estimator.intercepts_[1][:] = -1e-3
+    judge = Classifier(estimator, space_inputs(space), ("no", "yes"))
+    return asked(Problem(space, judge, rows, np.empty(4, dtype=object), Label("yes")), rows.iloc[[0]], "network")
+
+
+@pytest.mark.parametrize("near", [4.0, 9.5, 12.0, 25.0])
+def test_a_boundless_number_is_followed_beyond_ten_ranges(near: float) -> None:
+    """A robust point is found before any node is looked at, so that none keeps to ten ranges."""
+    answer = far_answer([(1.0, -near, 1.0), (-1.0, -30.0, 1.0)])
+    expected = near + 1e-3 + RHO - 0.5
+    assert answer.status is Status.OPTIMAL
+    assert answer.bound <= expected + 1e-6
+    assert answer.objective == pytest.approx(expected, abs=2e-5)
+
+
+def test_what_is_looked_at_without_a_robust_point_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes that keep to ten ranges prove nothing about points beyond, even once one of those is known.
+
+    A tip at -5, too narrow to be robust, leads to what is accepted below -25; what is above 12 is nearer.
+    """
+    monkeypatch.setattr(_Search, "start", lambda *_: None)
+    tip = [(-1.0, -4.98, 1.0), (-1.0, -5.0, -2.0), (-1.0, -5.02, 1.0)]
+    answer = far_answer([(1.0, -12.0, 1.0), (-1.0, -25.0, 1.0), *tip])
+    assert answer.row is not None
+    assert answer.bound <= 11.551 + 1e-6
+    assert answer.status is Status.FOUND or answer.objective == pytest.approx(11.551, abs=2e-5)
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "adversarial"])
