@@ -241,19 +241,22 @@ class _Search:
         return True
 
     def improve(self, within: Slice, point: np.ndarray, gain: float = LITTLE_PROGRESS) -> None:
-        """A better incumbent, by descents that begin on the ray from the factual through a point."""
+        """A better incumbent, by descents that begin on the ray from the factual through a point.
+
+        As long as there is none, the first that is robust on the ray will do.
+        """
         for _ in range(DESCENTS):
             start = self._on_ray(within, point)
             if start is None or self.deadline.passed:
                 return
-            known = int(self.scenarios.count[0])
-            point = self._descended(within, start, gain)
+            known, none = int(self.scenarios.count[0]), math.isinf(self.best.value)
+            point = start if none else self._descended(within, start, gain)
             self.scenarios.forget(known)
             if self.distance(within, point) >= self.best.value:
                 return
             move = self.violation(within, point, self.network.margins[0], self.looks)
             if move is None:
-                self.looks *= 2 if math.isinf(self.best.value) else 1
+                self.looks *= 2 if none else 1
                 return
             if not len(move):
                 self.take(within, point)
