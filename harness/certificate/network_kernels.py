@@ -236,51 +236,36 @@ def _over_ball(size, program, multipliers, radius, slope):
 def _climbed(size, program, goal, radius, slope):
     """``_over_ball`` by multipliers that climb one by one, each to where the dual is level, until above ``goal``.
 
-    Infinite where there is no point.
+    A row has one column at most that is no move. Infinite where there is no point.
     """
     rows, sides, low, high = program.rows, program.sides, program.low, program.high
     multipliers, known = np.zeros(len(sides)), -np.inf
     slope[:] = program.cost
-    values = np.empty(len(slope))  # the columns of a row that are no moves
     for _ in range(SWEEPS):
         for r in range(len(sides)):
             square, along = np.sum(rows[r, :size] ** 2), np.sum(rows[r, :size] * slope[:size])
             if square == 0.0:
                 continue
-            count, least = 0, -radius * np.sqrt(square)
+            other, factor = -1, 0.0
             for c in range(size, len(slope)):
                 if rows[r, c] != 0.0:
-                    values[count] = c
-                    count += 1
-                    least += min(rows[r, c] * low[c], rows[r, c] * high[c])
-            if sides[r] <= least:
+                    other, factor = c, rows[r, c]
+            if sides[r] <= min(factor * low[other], factor * high[other]) - radius * np.sqrt(square):
                 return np.inf  # no point of the ball keeps the row
             # The dual's derivative in this multiplier, changed by t, falls with t: bisect its sign.
             rest = np.sum(slope[:size] ** 2)
-            bottom, top = -multipliers[r], 1.0 + abs(along) / square
-            climbing = True
-            for turn in range(2 * BISECTIONS):
-                t = top if climbing else (bottom + top) / 2
+            bottom, top = -multipliers[r], HUGE
+            for _ in range(BISECTIONS):
+                t = (bottom + top) / 2
                 norm = np.sqrt(max(rest + t * (2 * along + square * t), 0.0))
-                here = -radius * (along + square * t) / norm if norm > 0.0 else -np.inf
-                for k in range(count):
-                    c = int(values[k])
-                    here += rows[r, c] * (low[c] if slope[c] + t * rows[r, c] > 0.0 else high[c])
-                rising = here > sides[r]
-                if climbing:
-                    climbing = rising and top < HUGE
-                    top *= 2.0 if climbing else 1.0
-                elif rising:
+                end = factor * (low[other] if slope[other] + t * factor > 0.0 else high[other])
+                if norm > 0.0 and end - radius * (along + square * t) / norm > sides[r]:
                     bottom = t
                 else:
                     top = t
-                if turn >= BISECTIONS and not climbing:
-                    break
             multipliers[r] += bottom
             slope += bottom * rows[r]
-        bound = -np.sum(multipliers * sides) - radius * np.sqrt(np.sum(slope[:size] ** 2))
-        for c in range(size, len(slope)):
-            bound += slope[c] * (low[c] if slope[c] > 0.0 else high[c])
+        bound = _over_ball(size, program, multipliers, radius, slope)
         if bound > goal or bound <= known + MULTIPLIERS_GAIN * (1.0 + abs(bound)):
             return max(bound, known)
         known = bound

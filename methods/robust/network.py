@@ -200,7 +200,7 @@ class _Search:
         return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])
 
     def broken(self, within: Slice, point: np.ndarray) -> np.ndarray | None:
-        """A perturbation by which a quick adversary takes a point's margin."""
+        """A perturbation by which a quick adversary takes a point's margin, or None."""
         move, scenarios, kernel = np.zeros(len(self.origin)), self.scenarios.record(), cast(Any, weakest)
         margin = kernel(tuple(within.layers), tuple(self.ball), scenarios, point, move)
         return move if margin < self.network.margins[0] else None

@@ -216,6 +216,15 @@ def above(net, form, constant, layer, active, bottom, top, gaps):
 
 
 @njit(cache=True)
+def _piece(net, active, form):
+    """The margin where every unit keeps to its side: ``form`` takes its slopes; returns its constant."""
+    for i in range(len(net.last)):
+        form[i] = net.last[i]
+    sides = np.where(active > 0.0, 1.0, -1.0)
+    return above(net, form, net.constant, len(net.sizes) - 1, active, sides, sides, np.empty(active.shape))
+
+
+@njit(cache=True)
 def greatest(form, reach):
     """The greatest value of a form of the moves within reach, in units of distance."""
     low, high, budget, norm, size = reach.low, reach.high, reach.budget, reach.norm, len(reach.low)
@@ -287,25 +296,17 @@ def quick(net, ball, point, move):
     It begins at ``move``, in the ball.
     """
     net, ball = Layers(*net), Ball(*ball)
-    weights, shifts, sizes, last = net.weights, net.shifts, net.sizes, net.last
     radius, moving, euclidean = ball.radius, ball.moving, ball.euclidean
-    size = sizes[0]
-    active, spare = np.zeros(shifts.shape), np.zeros(shifts.shape)
+    size, active = net.sizes[0], np.zeros(net.shifts.shape)
     trial, best = move.copy(), np.inf
-    form = np.empty(max(weights.shape[1], weights.shape[2]))
-    exact = np.zeros(shifts.shape)
+    form = np.empty(max(net.weights.shape[1], net.weights.shape[2]))
     for _ in range(STEPS):
         total = _margin(net, point + trial, active)
         if total >= best - COST_DIGITS:
             break
         best = total
         move[:] = trial
-        for i in range(len(last)):
-            form[i] = last[i]
-        for k in range(len(sizes) - 1):
-            for i in range(sizes[k + 1]):
-                exact[k, i] = 1.0 if active[k, i] > 0 else -1.0
-        above(net, form, 0.0, len(sizes) - 1, active, exact, exact, spare)
+        _piece(net, active, form)
         norm = 0.0
         for j in range(size):
             if moving[j]:
@@ -517,10 +518,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
                     height = above(net, form, sign * shifts[k, i], k, active, bottom[s], top[s], gaps)
                     m += _row(form, height, 0.0, room, at, program, m)
         if m == before and turn > 0:
-            worst = 0
-            for s in range(known):
-                if true[s] < true[worst]:
-                    worst = s
+            worst = np.argmin(true[:known])
             fresh[:] = 0.0
             met = quick(net, ball, point, fresh)
             if met < margin - 2 * ROW_MISSED and met < true[worst] - ROW_MISSED and count[0] < capacity:
@@ -551,10 +549,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
             tighten(net, reach, program, multipliers, own_rows, first_low, first_high)
             ready[:] = False
     # To be branched on where the lines of the most violated scenario lie too high.
-    worst = 0
-    for s in range(known):
-        if true[s] < true[worst]:
-            worst = s
+    worst = np.argmin(true[:known])
     scenario = Scenario(moves[worst], lifted[worst], phases[worst])
     if not ready[worst] and not bounds(net, reach, scenario, first_low, first_high, bottom[worst], top[worst]):
         return EMPTY, np.inf
@@ -596,28 +591,21 @@ def step(net, reach, scenarios, margin, trust, point, out):
     is none.
     """
     net, reach, scenarios = Layers(*net), Reach(*reach), Known(*scenarios)
-    shifts, sizes, last, constant = net.shifts, net.sizes, net.last, net.constant
     origin, low, high = reach.origin, reach.low, reach.high
-    moves, count = scenarios.moves, scenarios.counts[0]
-    size, layers = sizes[0], len(sizes) - 1
+    moves, count, size = scenarios.moves, scenarios.counts[0], net.sizes[0]
     cost, ends_high, program, m = _program(size, reach.norm, reach.budget, NEAREST)
     ends_low = np.zeros(len(cost))
     for j in range(size):
         moved = point[j] - origin[j]
         ends_low[j], ends_high[j] = max(moved - trust, 0.0), max(min(moved + trust, high[j]), 0.0)
         ends_low[size + j], ends_high[size + j] = max(-moved - trust, 0.0), max(min(trust - moved, -low[j]), 0.0)
-    active, exact, spare = np.zeros(shifts.shape), np.zeros(shifts.shape), np.zeros(shifts.shape)
-    form, true = np.empty(max(net.weights.shape[1], net.weights.shape[2])), np.zeros(count)
+    active, true = np.zeros(net.shifts.shape), np.zeros(count)
+    form = np.empty(max(net.weights.shape[1], net.weights.shape[2]))
     for s in range(count):
         true[s] = _margin(net, point + moves[s], active)
     for s in np.argsort(true)[:NEAREST]:
         sums(net, point + moves[s], active)
-        for k in range(layers):
-            for i in range(sizes[k + 1]):
-                exact[k, i] = 1.0 if active[k, i] > 0 else -1.0
-        for i in range(len(last)):
-            form[i] = last[i]
-        height = above(net, form, constant, layers, active, exact, exact, spare)
+        height = _piece(net, active, form)
         m += _row(form, height, margin, np.inf, Where(origin, moves[s], point), program, m)
     rows, sides = program.rows[:m].copy(), program.sides[:m].copy()
     status, _, solution, _ = minimum(cost, rows, sides, ends_low, ends_high)
@@ -724,6 +712,7 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
     weights, shifts, sizes, last, constant = net.weights, net.shifts, net.sizes, net.last, net.constant
     radius, euclidean, moving = ball.radius, ball.euclidean, ball.moving
     layers, size = len(sizes) - 1, sizes[0]
+    convex = euclidean and layers == 1  # the bound of a box of phases
     low, high, still, unlifted = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(sizes[1])
     for j in range(size):
         if moving[j]:
@@ -783,9 +772,9 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
                             height += form[j] * point[j]
                         sides[last_row] = height
                         last_row += 1
-            if open_units == 0 or layers == 1:  # an affine function on one cell, or a convex one: no planes
+            if open_units == 0 or convex:  # an affine function on one cell, or a convex one: no planes
                 steepest[:last_row] = np.inf
-                if layers == 1:
+                if convex:
                     for i in range(sizes[1]):
                         active[0, i] = -1.0
                         if phases[0, i] == 0 and last[i] > 0.0 and near_low[i] < 0.0 < near_high[i]:
@@ -805,13 +794,13 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
                 if _margin(net, point + move, active) <= need:
                     return VIOLATED
         s, value, ahead = np.zeros(size), -np.inf, np.zeros(size)
-        if euclidean and layers == 1:
+        if convex:
             s[:] = move
         most = 0.0
         for i in range(sizes[layers]):
             most += abs(last[i]) * max(top[layers - 1, i], 0.0)
         ends_low[size], ends_high[size] = -most - abs(constant) - 1.0, most + abs(constant) + 1.0
-        for _turn in range(0 if euclidean and layers == 1 and open_units > 0 else TURNS):
+        for _turn in range(0 if convex and open_units > 0 else TURNS):
             excess = np.sqrt(np.sum(s * s)) / radius - 1.0 if euclidean and radius > 0.0 else 0.0
             before = m
             for turn in range(2 if euclidean else 1):
