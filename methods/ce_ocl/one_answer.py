@@ -35,6 +35,7 @@ ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
 PATIENCE = 4
 POOLING = 0.3  # share of the time left that a pool's own solve may take
 POINTS, NARROWED = 33, 4  # of a line between a point that the model refuses and one that it accepts; how often
+AGAIN = 0.7  # of a budget: below it, squares are posed again, whose bounds and tangents are sharper within the new one
 PRICED = 8  # guesses whose distance from the hull is computed
 
 
@@ -323,6 +324,9 @@ class AnswerSearch:
                 repairs, refused = repairs + 1, frame
                 continue
             self._take(frame, self._inside, solution.x)
+            reached = self.distance if lexical else self.best.value - self.entry
+            if exact and program.aim.squared and not fewest and reached < AGAIN * budget:
+                return self._stage(count, reached, lexical)
             if refused is not None and program.bare:
                 self.guess(self._between(refused, frame), self._inside)
             patience -= bound <= before + negligible and self.best.value >= value - negligible

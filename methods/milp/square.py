@@ -10,7 +10,7 @@ from harness.core.tolerances import COORDINATE_TIE, SQUARE_MISSED
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 
-TANGENTS = 7  # to begin with
+TANGENTS, APART = 25, 1.2  # to begin with, from the widest gap down
 
 
 class Square:
@@ -31,8 +31,11 @@ class Square:
         self.compiled, self.step, self.ways = compiled, step, ways
         self.unit = widest or 1.0
         self.column = compiled.add_column(0.0, math.inf, integer=False)
-        for power in range(TANGENTS):
-            self._touch(self.unit / 2**power)
+        gaps = self.unit / APART ** np.arange(TANGENTS)
+        if step:
+            gaps = np.unique(np.floor(gaps / step + COORDINATE_TIE)) * step
+        for gap in gaps:
+            self._touch(float(gap))
 
     def _touch(self, gap: float) -> None:
         """Bound the square from below by its tangent at a gap; for whole numbers by the chord to the next one."""

@@ -1,11 +1,18 @@
-"""Whatever point a search starts from, what it proves is the same; by hand, on a linear model of three numbers."""
+"""Whatever point a search starts from, what it proves is the same; by hand, and by all points of a grid."""
 
 from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
@@ -15,6 +22,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.program import CounterfactualProgram
 from methods.ce_ocl.program_engine import ProgramEngine
 
 NAMES = ("a", "b", "c")
@@ -60,3 +68,53 @@ def test_a_point_too_near_to_the_factual_is_no_start(monkeypatch: pytest.MonkeyP
     explainer = CeOcl("l2sq", 1e4, diversity="assignments", separation=0.1).fit(question)
     answers = explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(60)).answers
     assert [answer.objective for answer in answers] == pytest.approx([0.0, 10000.01, 10000.01], abs=1e-6)
+
+
+def test_squares_far_below_the_first_budget_are_posed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the farthest of all valid points the nearest is proven still, with a second budget that it set."""
+    ends = (0.0, 400.0)
+    space = Space(tuple(Feature(name, Kind.INTEGER, scale=ends, bounds=ends) for name in "ab"))
+    grid = pd.DataFrame(itertools.product(range(401), repeat=2), columns=["a", "b"])
+    posed: list[float] = []
+    pose = CounterfactualProgram.pose
+
+    def watched(program: CounterfactualProgram, *args: Any, **more: Any) -> None:
+        posed.append(float(args[3]))
+        pose(program, *args, **more)
+
+    monkeypatch.setattr(CounterfactualProgram, "pose", watched)
+    again = 0
+    for seed in range(12):
+        question = network_on(space, grid, seed)
+        good = question.valid(grid)
+        factual = grid.iloc[[int(np.random.default_rng(seed).choice(np.flatnonzero(~good)))]].reset_index(drop=True)
+        away = (((grid - factual.iloc[0]) / 400.0) ** 2).sum(axis=1)
+        farthest = grid.loc[[away[good].idxmax()]]
+        monkeypatch.setattr(ProgramEngine, "_guesses", guessing(farthest))
+        posed.clear()
+        explainer = CeOcl("l2sq", 0.0, engine="milp").fit(question)
+        monkeypatch.setattr(explainer.engine, "few", None)  # what it finds is near already
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
+        assert answer.status is Status.OPTIMAL
+        assert answer.objective == pytest.approx(away[good].min(), abs=1e-9)
+        again += len({budget for budget in posed if np.isfinite(budget)}) > 1
+    assert again >= 6
+
+
+def guessing(frame: pd.DataFrame) -> Callable[[Any, Any, Any], pd.DataFrame]:
+    return lambda engine, factual, deadline: frame
+
+
+def network_on(space: Space, grid: pd.DataFrame, seed: int) -> Problem:
+    """A network of six ReLUs with random weights; a third of the grid is wanted."""
+    rng, points = np.random.default_rng(seed), space.encode(grid)
+    model = MLPClassifier((6,), max_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
+        model.fit(points, np.arange(len(grid)) % 2)
+    model.coefs_ = [rng.normal(scale=3.0, size=(2, 6)), rng.normal(size=(6, 1))]
+    model.intercepts_ = [rng.normal(size=6), np.zeros(1)]
+    hidden = np.maximum(points @ model.coefs_[0] + model.intercepts_[0], 0.0)
+    model.intercepts_[1] = -np.quantile(hidden @ model.coefs_[1], [2 / 3])
+    classifier = Classifier(model, space_inputs(space), ("no", "yes"))
+    return Problem(space, classifier, grid, np.full(len(grid), "no", dtype=object), Label("yes"))
