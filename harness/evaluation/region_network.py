@@ -9,6 +9,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from harness.core.tolerances import SCORE_SOLVED
 from harness.evaluation.region_box import Box
+from harness.solvers.silence import silent
 
 NODES = 5_000  # of branch and bound
 
@@ -65,13 +66,14 @@ def _worst(box: Box, weights: np.ndarray, constant: float) -> bool | None:
             used += 2
         low, high = np.maximum(low, 0), np.maximum(high, 0)
     size = float(np.abs(weights) @ np.maximum(np.abs(low), np.abs(high))) + abs(constant)
-    found = milp(
-        weights @ form,
-        integrality=integral,
-        bounds=Bounds(0.0, top),
-        constraints=LinearConstraint(np.array(rows), lb=np.array(least)) if rows else (),
-        options={"node_limit": NODES, "mip_rel_gap": 0.0},
-    )
+    with silent():  # HiGHS prints past its options
+        found = milp(
+            weights @ form,
+            integrality=integral,
+            bounds=Bounds(0.0, top),
+            constraints=LinearConstraint(np.array(rows), lb=np.array(least)) if rows else (),
+            options={"node_limit": NODES, "mip_rel_gap": 0.0},
+        )
     if found.x is not None and box.invalid((ends[:, 0] + found.x[: len(ends)] * (ends[:, 1] - ends[:, 0]))[None]):
         return False
     bound = found.mip_dual_bound if integral.any() else found.fun

@@ -281,14 +281,12 @@ class AnswerSearch:
         """
         program = self.program
         slack = budget + OPTIMALITY_GAP * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
-        self._pose(count, slack, lexical)
-        form = program.changes() if fewest else self._cost(lexical)
+        form = self._posed(count, slack, lexical, fewest)
         runs = Runs.of(program, form, budget, slack)
         negligible = LITTLE_PROGRESS * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
-        settle = program.embedded.settle
         refused: pd.DataFrame | None = None
-        if self._relax(form) or (settle and math.isfinite(slack) and settle(form, slack, 0.2 * self.deadline.left)):
+        if self._relax(form) or self._settles(form, slack):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
             solution = runs.next(self.deadline.left)
@@ -324,9 +322,8 @@ class AnswerSearch:
                 repairs, refused = repairs + 1, frame
                 continue
             self._take(frame, self._inside, solution.x)
-            reached = self.distance if lexical else self.best.value - self.entry
-            if exact and program.aim.squared and not fewest and reached < AGAIN * budget:
-                return self._stage(count, reached, lexical)
+            if exact and program.aim.squared and not fewest and self._reached(lexical) < AGAIN * budget:
+                return self._stage(count, self._reached(lexical), lexical)
             if refused is not None and program.bare:
                 self.guess(self._between(refused, frame), self._inside)
             patience -= bound <= before + negligible and self.best.value >= value - negligible
@@ -336,13 +333,23 @@ class AnswerSearch:
                 return Solution(solution.x, solution.objective, min(proof, solution.objective))
         return Solution(None, math.inf, proof)
 
-    def _pose(self, count: float, budget: float, lexical: bool) -> None:
-        """Set the program for the factual; of each core a feature changes."""
+    def _posed(self, count: float, budget: float, lexical: bool, fewest: bool) -> Linear:
+        """Set the program for the factual, of each core a feature changing; returns the objective of ``_stage``."""
         program = self.program
         program.pose(self.factual, self.earlier, count, budget, lexical, self.piece)
         for core in self.cores.sets if isinstance(self.cores, HullCores) else []:
             among = np.isin(np.arange(len(program.aim.weights)), list(core))
             program.compiled.add_row(program.variables.changed(among.astype(float)), low=1.0)
+        return program.changes() if fewest else self._cost(lexical)
+
+    def _settles(self, form: Linear, budget: float) -> bool:
+        """Tighten the model's bounds within a finite budget; whether that proves that nothing lies within it."""
+        settle = self.program.embedded.settle
+        return settle is not None and math.isfinite(budget) and settle(form, budget, 0.2 * self.deadline.left)
+
+    def _reached(self, lexical: bool, fewest: bool = False) -> float:
+        """The incumbent's objective of ``_stage``."""
+        return self.best.count if fewest else self.distance if lexical else self.best.value - self.entry
 
     @property
     def _inside(self) -> bool:
@@ -372,8 +379,7 @@ class AnswerSearch:
             return False
         self._take(frame, self._inside, moved.x)
         self.guess(self._between(refused, frame), self._inside)
-        reached = self.best.count if fewest else self.distance if lexical else self.best.value - self.entry
-        return reached - proof <= self.program.aim.tolerance(self.distance)
+        return self._reached(lexical, fewest) - proof <= self.program.aim.tolerance(self.distance)
 
     def _between(self, refused: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         """Valid points on the line from a point that the model refuses to one that it accepts, as near to the first.
