@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,12 @@ class AnswerSearch:
         self.pool = Pool(self.problem.space) if self.parameters.diversity == "pool" else None
         self.piece: Piece | None = None
         self.cores: Cores | None = None
-        self.least = 1.0  # changes of what few changes do not settle; inf: they settle all
+        self.least = self.floor  # changes of what few changes do not settle; inf: they settle all
+
+    @property
+    def floor(self) -> float:
+        """The fewest changes that there can be: a valid factual may stay as it is."""
+        return 0.0 if self.problem.valid(self.factual)[0] else 1.0
 
     @property
     def price(self) -> float | None:
@@ -144,13 +150,13 @@ class AnswerSearch:
                 return self._answer(self._prove(self.least))
             best = self.best  # the search over few changes ends within a tenth of the tolerance
             return self._answer(best.value - self.program.aim.tolerance(best.distance) / 10 if best.row else math.inf)
-        bound = math.inf
+        bound, floor = math.inf, self.floor
         for reached in self._parts(self.manifold):
             if reached.least >= self._enough() or self.deadline.passed:
                 bound = min(bound, reached.least)
                 break
             self.piece, self.cores = reached.piece, reached.cores
-            bound = min(bound, max(self._prove(max(reached.changes, 1.0)), reached.least))
+            bound = min(bound, max(self._prove(max(reached.changes, floor)), reached.least))
         return self._answer(bound)
 
     def _parts(self, manifold: Manifold | Likely) -> Iterator[Reached]:
@@ -322,8 +328,8 @@ class AnswerSearch:
                 repairs, refused = repairs + 1, frame
                 continue
             self._take(frame, self._inside, solution.x)
-            if exact and program.aim.squared and not fewest and self._reached(lexical) < AGAIN * budget:
-                return self._stage(count, self._reached(lexical), lexical)
+            if exact and not fewest and self._far_below(budget, lexical):
+                return self._anew(count, lexical, proof)
             if refused is not None and program.bare:
                 self.guess(self._between(refused, frame), self._inside)
             patience -= bound <= before + negligible and self.best.value >= value - negligible
@@ -346,6 +352,16 @@ class AnswerSearch:
         """Tighten the model's bounds within a finite budget; whether that proves that nothing lies within it."""
         settle = self.program.embedded.settle
         return settle is not None and math.isfinite(budget) and settle(form, budget, 0.2 * self.deadline.left)
+
+    def _far_below(self, budget: float, lexical: bool) -> bool:
+        """Whether squares are to be posed again, since the incumbent is so far below the budget."""
+        squares = self.program.aim.squared and not self.program.splits
+        return squares and not self.deadline.passed and self._reached(lexical) < AGAIN * budget
+
+    def _anew(self, count: float, lexical: bool, proof: float) -> Solution:
+        """The stage posed again within the incumbent's budget; ``proof`` is a bound that is known."""
+        found = self._stage(count, self._reached(lexical), lexical)
+        return replace(found, bound=max(found.bound, proof))
 
     def _reached(self, lexical: bool, fewest: bool = False) -> float:
         """The incumbent's objective of ``_stage``."""

@@ -153,7 +153,7 @@ class ProgramEngine:
         if manifold is not None:
             self._guess_rows(search, request.factual, label)
         if manifold is None or not manifold.exact:
-            if self.few is not None:
+            if self.few is not None and search.floor:  # it knows of changes alone
                 search.settle(self.few)
             if search.best.row is None:
                 search.guess(request.guesses())

@@ -33,17 +33,15 @@ class Square:
         self.column = compiled.add_column(0.0, math.inf, integer=False)
         gaps = self.unit / APART ** np.arange(TANGENTS)
         if step:
-            gaps = np.unique(np.floor(gaps / step + COORDINATE_TIE)) * step
+            gaps = np.unique([0.0, *np.floor(gaps / step + COORDINATE_TIE)]) * step
         for gap in gaps:
             self._touch(float(gap))
 
     def _touch(self, gap: float) -> None:
         """Bound the square from below by its tangent at a gap; for whole numbers by the chord to the next one."""
-        if gap <= 0:
-            return
         slope, offset = 2 * gap, gap**2
         if unit := self.step:
-            step = math.floor(gap / unit + COORDINATE_TIE)
+            step = max(math.floor(gap / unit + COORDINATE_TIE), 0)
             slope, offset = (2 * step + 1) * unit, step * (step + 1) * unit**2
         slope, offset = slope / self.unit**2, offset / self.unit**2
         form = Linear.of([(self.column, 1.0), *((way, -slope) for way in self.ways)])

@@ -101,6 +101,31 @@ def test_squares_far_below_the_first_budget_are_posed_again(monkeypatch: pytest.
     assert again >= 6
 
 
+@pytest.mark.parametrize("hull", ["none", "penalised", "fallback"])
+@pytest.mark.parametrize("engine", ["auto", "milp"])
+def test_a_valid_factual_may_stay(engine: str, hull: str) -> None:
+    """Where that is cheapest, as of all points of a grid, and outside the hull of four of them with its price."""
+    ends = (0.0, 4.0)
+    space = Space(tuple(Feature(name, Kind.INTEGER, scale=ends, bounds=ends) for name in "ab"))
+    grid = pd.DataFrame(itertools.product(range(5), repeat=2), columns=["a", "b"])
+    stayed = 0
+    for seed, alpha in itertools.product(range(6), (0.0, 0.1, 1e4)):
+        question = network_on(space, grid, seed)
+        valid = question.valid(grid)
+        rng = np.random.default_rng(seed)
+        points = grid.iloc[rng.choice(len(grid), 4, replace=False)].reset_index(drop=True)
+        question = Problem(space, question.classifier, points, np.full(4, "yes", dtype=object), Label("yes"))
+        factual = grid.iloc[[rng.choice(np.flatnonzero(valid))]].reset_index(drop=True)
+        method = CeOcl("l2sq", alpha, hull=hull, penalty=1.0, engine=engine)
+        each = pd.concat([factual] * len(grid), ignore_index=True)
+        least = method.objective(question).evaluate(space, each, grid)[valid].min()
+        (answer,) = method.fit(question).explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
+        assert answer.status is Status.OPTIMAL
+        assert answer.objective == pytest.approx(least, abs=1e-6)
+        stayed += answer.row == factual.to_dict("records")[0]
+    assert stayed >= 6
+
+
 def guessing(frame: pd.DataFrame) -> Callable[[Any, Any, Any], pd.DataFrame]:
     return lambda engine, factual, deadline: frame
 
@@ -115,6 +140,6 @@ def network_on(space: Space, grid: pd.DataFrame, seed: int) -> Problem:
     model.coefs_ = [rng.normal(scale=3.0, size=(2, 6)), rng.normal(size=(6, 1))]
     model.intercepts_ = [rng.normal(size=6), np.zeros(1)]
     hidden = np.maximum(points @ model.coefs_[0] + model.intercepts_[0], 0.0)
-    model.intercepts_[1] = -np.quantile(hidden @ model.coefs_[1], [2 / 3])
+    model.intercepts_[1] = -np.quantile(hidden @ model.coefs_[1], [2 / 3]) - 1e-4  # on no point of the grid
     classifier = Classifier(model, space_inputs(space), ("no", "yes"))
     return Problem(space, classifier, grid, np.full(len(grid), "no", dtype=object), Label("yes"))
