@@ -11,6 +11,7 @@ from harness.core.method import Deadline
 from harness.core.tolerances import COST_TIE, ROW_MISSED, SCORE_TIE
 from methods.hull_search.bounds import BoxProgram, Costs, Node, Solved
 from methods.hull_search.incumbents import Incumbents
+from methods.hull_search.network_kernels import rows_above
 from methods.hull_search.part import Part
 from methods.hull_search.run import Run
 
@@ -41,6 +42,16 @@ class NetworkProgram(BoxProgram):
         widths = [len(shifts) for _, shifts in self.net.layers]
         self.starts = np.cumsum(widths)[:-1]  # of the layers but the first
         self.known = Known(np.zeros(sum(widths)))
+        self.usual = (np.ones(sum(widths), dtype=bool),)  # a pattern where none is known
+        # As the kernel takes them, for each box.
+        weights, shifts = np.zeros((len(widths), max(widths), max(widths))), np.zeros((len(widths), max(widths)))
+        for k, (matrix, bias) in enumerate(self.net.layers):
+            shifts[k, : len(bias)] = bias
+            if k:
+                weights[k, : matrix.shape[0], : matrix.shape[1]] = matrix
+        units, (last,), (constant,) = self.units, self.net.ends, self.net.shifts
+        self.first_layer = units.slope, units.sums, units.low, units.high
+        self.layers = weights, shifts, np.array(widths), last, float(constant)
 
     def by_layer(self, values: np.ndarray) -> list[np.ndarray]:
         """Values of all hidden units, shape (..., units), by layer."""
@@ -54,16 +65,16 @@ class NetworkProgram(BoxProgram):
 
     def rows_of(self, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
         """Slopes and least values of the rows in a box; None where no point of it is valid."""
-        lows, highs = self.ends(low, high)
-        if any((a > b + ROW_MISSED).any() for a, b in zip(lows, highs, strict=True)):
+        numbers, units, known = self.part.numbers, self.units, self.known
+        moves = (low - numbers.value) / numbers.unit, (high - numbers.value) / numbers.unit
+        patterns = np.array(known.patterns or self.usual)
+        forms, shifts = np.empty((len(patterns), len(units.sums))), np.empty(len(patterns))
+        if not rows_above(self.first_layer, self.layers, *moves, known.phases, patterns, forms, shifts):
             return None
-        at = self.by_layer(np.array(self.known.patterns)) if self.known.patterns else []
-        units, rows = self.units, list[tuple[np.ndarray, float]]()
-        ((weights, shifts),) = self.net.above(lows, highs, at)
-        for form, shift in zip(weights, shifts, strict=True):
-            rows.append((form @ units.slope, -SCORE_TIE - float(shift + form @ units.sums)))
-        for unit in self.known.stated:
-            sign = self.known.phases[unit]
+        least = -SCORE_TIE - (shifts + forms @ units.sums)
+        rows = list(zip(forms @ units.slope, least.tolist(), strict=True))
+        for unit in known.stated:
+            sign = known.phases[unit]
             size = float(np.abs(units.slope[unit]).max()) or 1.0
             rows.append((sign * units.slope[unit] / size, -sign * float(units.sums[unit]) / size - SCORE_TIE))
         return rows

@@ -11,7 +11,7 @@ import pandas as pd
 
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from methods.hull_search import kernels
+from methods.hull_search import kernels, network_kernels
 from methods.hull_search.bounds import Costs
 from methods.hull_search.fewest import Fewest
 from methods.hull_search.models import Model
@@ -71,6 +71,8 @@ class BoxSearch:
         self.model = Model.of(problem, margin, bare)
         self.adopt(problem, max_changes)
         kernels.compile_all()
+        if self.model.margins is not None:
+            network_kernels.compile_all()
         core_kernels.compile_all()
         self._sets = WorkingSets()
         self._priced: dict[int, tuple[np.ndarray, PricedHull]] = {}

@@ -12,7 +12,7 @@ from support.noisy_rule import factuals, make
 
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.tolerances import COORDINATE_TIE
+from harness.core.tolerances import COORDINATE_TIE, SCORE_TIE
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.hull_search.bounds import Costs, Node, Solved
@@ -56,6 +56,17 @@ class Watched:
         return np.asarray(inside.all(axis=1) & (self.signs * known.phases >= 0).all(axis=1))
 
 
+def rows_by_layers(program: NetworkProgram, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, float]]:
+    """A program's rows of its patterns, layer by layer, as the search over few changes has its forms."""
+    patterns = program.by_layer(np.array(program.known.patterns or program.usual))
+    ((weights, shifts),) = program.net.above(*program.ends(low, high), patterns)
+    units = program.units
+    return [
+        (form @ units.slope, -SCORE_TIE - float(shift + form @ units.sums))
+        for form, shift in zip(weights, shifts, strict=True)
+    ]
+
+
 @pytest.mark.parametrize("hidden", [(12,), (7, 6)])
 def test_no_valid_point_is_lost(hidden: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     network = MLPClassifier(hidden, solver="lbfgs", max_iter=2000, random_state=0)
@@ -69,6 +80,10 @@ def test_no_valid_point_is_lost(hidden: tuple[int, ...], monkeypatch: pytest.Mon
         rows, seen = rows_of(self, low, high), watched[-1]
         inside = seen.within(low, high, self.known)
         assert rows is not None or not inside.any()
+        compared = rows is not None and rows_by_layers(self, low, high)
+        for (slopes, least), (other, end) in zip(rows or [], compared or [], strict=False):
+            assert slopes == pytest.approx(other, rel=1e-9, abs=1e-12)
+            assert least == pytest.approx(end, rel=1e-9, abs=1e-9)
         for slopes, least in rows or []:
             assert (seen.moves[inside] @ slopes >= least - 1e-9).all()
             seen.rows += int(inside.sum())
