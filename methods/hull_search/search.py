@@ -71,8 +71,7 @@ class BoxSearch:
         self.model = Model.of(problem, margin, bare)
         self.adopt(problem, max_changes)
         kernels.compile_all()
-        if self.model.margins is not None:
-            network_kernels.compile_all()
+        network_kernels.compile_all()
         core_kernels.compile_all()
         self._sets = WorkingSets()
         self._priced: dict[int, tuple[np.ndarray, PricedHull]] = {}
