@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ class AnswerSearch:
         self.cores: Cores | None = None
         self.least = self.floor  # changes of what few changes do not settle; inf: they settle all
 
-    @property
+    @cached_property
     def floor(self) -> float:
         """The fewest changes that there can be: a valid factual may stay as it is."""
         return 0.0 if self.problem.valid(self.factual)[0] else 1.0
@@ -150,13 +151,13 @@ class AnswerSearch:
                 return self._answer(self._prove(self.least))
             best = self.best  # the search over few changes ends within a tenth of the tolerance
             return self._answer(best.value - self.program.aim.tolerance(best.distance) / 10 if best.row else math.inf)
-        bound, floor = math.inf, self.floor
+        bound = math.inf
         for reached in self._parts(self.manifold):
             if reached.least >= self._enough() or self.deadline.passed:
                 bound = min(bound, reached.least)
                 break
             self.piece, self.cores = reached.piece, reached.cores
-            bound = min(bound, max(self._prove(max(reached.changes, floor)), reached.least))
+            bound = min(bound, max(self._prove(max(reached.changes, self.floor)), reached.least))
         return self._answer(bound)
 
     def _parts(self, manifold: Manifold | Likely) -> Iterator[Reached]:

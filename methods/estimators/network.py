@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,19 @@ PARTS = 100.0  # units in the range of an output over the training rows
 def dense_layers(estimator: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     """Weights, shape (values before, units), and intercepts, shape (units,), of each layer, the outputs' last."""
     return list(zip(estimator.coefs_, estimator.intercepts_, strict=True))
+
+
+def stacked(layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Layers as compiled code takes them: weights (layers, units, values before), shifts (layers, units), and widths.
+
+    ``layers``: weights, shape (units, values before), and shifts of each; what is narrower than others ends in zeros.
+    """
+    widths = np.array([len(shifts) for _, shifts in layers])
+    weights = np.zeros((len(layers), widths.max(), max(matrix.shape[1] for matrix, _ in layers)))
+    shifts = np.zeros((len(layers), widths.max()))
+    for k, (matrix, own) in enumerate(layers):
+        weights[k, : matrix.shape[0], : matrix.shape[1]], shifts[k, : len(own)] = matrix, own
+    return weights, shifts, widths
 
 
 def has_hidden_units(estimator: Any) -> bool:

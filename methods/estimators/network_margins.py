@@ -10,7 +10,7 @@ import numpy as np
 from harness.core.inputs import Affine
 from harness.core.problem import Problem
 from harness.core.target import Label
-from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units, unit_of
+from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units, stacked, unit_of
 from methods.estimators.raw_target import raw_interval
 
 
@@ -45,6 +45,7 @@ class Margins:
 
     def __init__(self, problem: Problem, margin: float) -> None:
         *self.layers, (weights, shifts) = [(w.T, b) for w, b in dense_layers(problem.classifier.estimator)]
+        self.stacked = stacked(self.layers)
         unit = unit_of(problem)
         if len(problem.classifier.classes) > 2:
             assert isinstance(problem.target, Label)

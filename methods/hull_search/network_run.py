@@ -44,14 +44,9 @@ class NetworkProgram(BoxProgram):
         self.known = Known(np.zeros(sum(widths)))
         self.usual = (np.ones(sum(widths), dtype=bool),)  # a pattern where none is known
         # As the kernel takes them, for each box.
-        weights, shifts = np.zeros((len(widths), max(widths), max(widths))), np.zeros((len(widths), max(widths)))
-        for k, (matrix, bias) in enumerate(self.net.layers):
-            shifts[k, : len(bias)] = bias
-            if k:
-                weights[k, : matrix.shape[0], : matrix.shape[1]] = matrix
         units, (last,), (constant,) = self.units, self.net.ends, self.net.shifts
         self.first_layer = units.slope, units.sums, units.low, units.high
-        self.layers = weights, shifts, np.array(widths), last, float(constant)
+        self.layers = *self.net.stacked, last, float(constant)
 
     def by_layer(self, values: np.ndarray) -> list[np.ndarray]:
         """Values of all hidden units, shape (..., units), by layer."""

@@ -26,7 +26,7 @@ from harness.core.problem import Problem
 from harness.core.space import Actionability, Kind
 from harness.core.tolerances import BRANCHING_GAIN, COORDINATE_TIE, LITTLE_PROGRESS, OPTIMALITY_GAP, RADIUS_ROUNDING
 from harness.solvers.scaling import balanced
-from methods.estimators.network import dense_layers, has_hidden_units
+from methods.estimators.network import dense_layers, has_hidden_units, stacked
 from methods.estimators.raw_target import raw_interval
 from methods.robust.adversarial import Adversarial
 from methods.robust.network_kernels import (
@@ -113,12 +113,8 @@ class Network(Adversarial):
         # What each category adds to the first layer's sums, shape (categories, units).
         self.added = {name: weights[:, place].T for name, place in places.items() if name not in numbers}
         layers[0] = (weights[:, : len(numbers)], shifts)
-        self.sizes = np.array([len(numbers), *(len(b) for _, b in layers)])
-        width = int(self.sizes[1:].max())
-        self.weights = np.zeros((len(layers), width, int(self.sizes[:-1].max())))
-        self.shifts = np.zeros((len(layers), width))
-        for k, (w, b) in enumerate(layers):
-            self.weights[k, : w.shape[0], : w.shape[1]], self.shifts[k, : len(b)] = w, b
+        self.weights, self.shifts, widths = stacked(layers)
+        self.sizes = np.array([len(numbers), *widths])
         numeric = [feature.numeric for feature in space.features]
         self.moving = np.asarray(self.perturbation.moved)[numeric]
         self.columns = np.array(self.first_guess.numbers)

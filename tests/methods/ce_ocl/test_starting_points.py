@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
@@ -21,9 +24,12 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
+from harness.solvers.highs import Solution
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.one_answer import AGAIN, AnswerSearch
 from methods.ce_ocl.program import CounterfactualProgram
 from methods.ce_ocl.program_engine import ProgramEngine
+from methods.ce_ocl.runs import Runs
 
 NAMES = ("a", "b", "c")
 
@@ -72,9 +78,6 @@ def test_a_point_too_near_to_the_factual_is_no_start(monkeypatch: pytest.MonkeyP
 
 def test_squares_far_below_the_first_budget_are_posed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the farthest of all valid points the nearest is proven still, with a second budget that it set."""
-    ends = (0.0, 400.0)
-    space = Space(tuple(Feature(name, Kind.INTEGER, scale=ends, bounds=ends) for name in "ab"))
-    grid = pd.DataFrame(itertools.product(range(401), repeat=2), columns=["a", "b"])
     posed: list[float] = []
     pose = CounterfactualProgram.pose
 
@@ -85,20 +88,71 @@ def test_squares_far_below_the_first_budget_are_posed_again(monkeypatch: pytest.
     monkeypatch.setattr(CounterfactualProgram, "pose", watched)
     again = 0
     for seed in range(12):
-        question = network_on(space, grid, seed)
-        good = question.valid(grid)
-        factual = grid.iloc[[int(np.random.default_rng(seed).choice(np.flatnonzero(~good)))]].reset_index(drop=True)
-        away = (((grid - factual.iloc[0]) / 400.0) ** 2).sum(axis=1)
-        farthest = grid.loc[[away[good].idxmax()]]
-        monkeypatch.setattr(ProgramEngine, "_guesses", guessing(farthest))
+        question, factual, nearest = far_question(seed, monkeypatch)
         posed.clear()
         explainer = CeOcl("l2sq", 0.0, engine="milp").fit(question)
         monkeypatch.setattr(explainer.engine, "few", None)  # what it finds is near already
         (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
         assert answer.status is Status.OPTIMAL
-        assert answer.objective == pytest.approx(away[good].min(), abs=1e-9)
+        assert answer.objective == pytest.approx(nearest, abs=1e-9)
         again += len({budget for budget in posed if np.isfinite(budget)}) > 1
     assert again >= 6
+
+
+def test_squares_of_cells_are_posed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of trees are constants: a smaller budget sharpens nothing."""
+    ends = (0.0, 12.0)
+    space = Space(tuple(Feature(name, Kind.INTEGER, scale=ends, bounds=ends) for name in "ab"))
+    grid = pd.DataFrame(itertools.product(range(13), repeat=2), columns=["a", "b"])
+    points = space.encode(grid)
+    model = DecisionTreeClassifier(random_state=0).fit(points, points.sum(axis=1) > 0.8)
+    classifier = Classifier(model, space_inputs(space), ("no", "yes"))
+    question = Problem(space, classifier, grid, np.full(len(grid), "no", dtype=object), Label("yes"))
+    monkeypatch.setattr(ProgramEngine, "_guesses", guessing(grid.iloc[[-1]]))
+    far, anew = AnswerSearch._far_below, list[bool]()
+
+    def watched(search: AnswerSearch, budget: float, lexical: bool) -> bool:
+        anew.append(search._reached(lexical) < AGAIN * budget)
+        return far(search, budget, lexical) and pytest.fail("posed again")
+
+    monkeypatch.setattr(AnswerSearch, "_far_below", watched)
+    explainer = CeOcl("l2sq", 0.0, engine="milp").fit(question)
+    (answer,) = explainer.explain(grid.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(60)).answers
+    good = question.valid(grid)
+    assert answer.objective == pytest.approx((points**2).sum(axis=1)[good].min(), abs=1e-9)
+    assert any(anew)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_bound_that_is_known_stays_when_time_is_up(late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first solve is cut short at nine tenths of its point; squares posed again, if there is time, find nothing."""
+    solve, anew, solved, again = Runs.next, AnswerSearch._anew, list[float](), 0
+
+    def cut(runs: Runs, seconds: float) -> Solution:
+        found = solve(runs, seconds)
+        runs.settled = True  # nothing is claimed
+        solved.append(found.objective)
+        time.sleep(seconds if late else 0.0)
+        return replace(found, bound=0.9 * found.objective) if len(solved) == 1 else Solution(None, np.inf, -np.inf)
+
+    def watched(search: AnswerSearch, count: float, lexical: bool, proof: float) -> Solution:
+        nonlocal again
+        again += 1
+        return anew(search, count, lexical, proof)
+
+    monkeypatch.setattr(Runs, "next", cut)
+    monkeypatch.setattr(AnswerSearch, "_anew", watched)
+    for seed in range(6):
+        question, factual, _ = far_question(seed, monkeypatch)
+        solved.clear()
+        explainer = CeOcl("l2sq", 0.0, engine="milp").fit(question)
+        monkeypatch.setattr(explainer.engine, "few", None)
+        deadline = Deadline.after(0.5 if late else 60.0)
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), deadline).answers
+        assert answer.status is Status.FOUND
+        assert answer.bound == pytest.approx(0.9 * solved[0])
+        assert len(solved) == (1 if late else 2)
+    assert again == (0 if late else 6)
 
 
 @pytest.mark.parametrize("hull", ["none", "penalised", "fallback"])
@@ -124,6 +178,19 @@ def test_a_valid_factual_may_stay(engine: str, hull: str) -> None:
         assert answer.objective == pytest.approx(least, abs=1e-6)
         stayed += answer.row == factual.to_dict("records")[0]
     assert stayed >= 6
+
+
+def far_question(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Problem, pd.DataFrame, float]:
+    """A network on a grid, a factual, and the least squared distance; searches start from the farthest valid point."""
+    ends = (0.0, 400.0)
+    space = Space(tuple(Feature(name, Kind.INTEGER, scale=ends, bounds=ends) for name in "ab"))
+    grid = pd.DataFrame(itertools.product(range(401), repeat=2), columns=["a", "b"])
+    question = network_on(space, grid, seed)
+    good = question.valid(grid)
+    factual = grid.iloc[[int(np.random.default_rng(seed).choice(np.flatnonzero(~good)))]].reset_index(drop=True)
+    away = (((grid - factual.iloc[0]) / 400.0) ** 2).sum(axis=1)
+    monkeypatch.setattr(ProgramEngine, "_guesses", guessing(grid.loc[[away[good].idxmax()]]))
+    return question, factual, float(away[good].min())
 
 
 def guessing(frame: pd.DataFrame) -> Callable[[Any, Any, Any], pd.DataFrame]:

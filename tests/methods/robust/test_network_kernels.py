@@ -122,6 +122,14 @@ def test_a_convex_margin_over_a_ball_takes_one_box(adversary: Adversary) -> None
     assert proven >= 10
 
 
+@pytest.mark.parametrize("adversary", [by_search, by_checker])
+def test_a_convex_margin_over_a_cube_takes_one_box(adversary: Adversary) -> None:
+    """Its planes tell the least margin, but for .01, wherever that lies."""
+    for seed in range(20):
+        net = net_of(seed, (6,), convex=True)
+        assert adversary(net, 0.01 - least(net, False, adversary), False, 1)[0] == searched.PROVEN
+
+
 def test_a_decided_later_unit_keeps_to_its_side() -> None:
     """Of max(0, x - .5) + max(0, x - .3) >= .36 in two layers: nothing is left where the first unit is off, x <= .5."""
     space = Space((Feature("x", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, 1.0)),))
