@@ -174,11 +174,11 @@ def read_solution(solver: highspy.Highs) -> Solution:
         return Solution(None, math.inf, math.inf, infeasible=True)
     if status == states.kModelEmpty:
         return Solution(np.zeros(0), 0.0, 0.0)
+    mixed = info.mip_node_count >= 0  # else ``mip_dual_bound`` is 0 and bounds nothing
     if info.primal_solution_status != 2:  # 2: a feasible point
-        return Solution(None, math.inf, _finite(info.mip_dual_bound))
+        return Solution(None, math.inf, _finite(info.mip_dual_bound) if mixed else -math.inf)
     x = np.array(solver.getSolution().col_value)
     objective = info.objective_function_value
-    mixed = info.mip_node_count >= 0
     bound = info.mip_dual_bound if mixed else objective if status == states.kOptimal else -math.inf
     return Solution(x, objective, min(_finite(bound), objective))
 

@@ -116,6 +116,8 @@ class Lp:
         if found.x is None:
             return found
         multipliers = np.array(self._solver.getSolution().row_dual)
+        if not len(multipliers):  # of a run that was cut short
+            return replace(found, bound=-math.inf)
         bound, self.slope = self._lagrange(np.asarray(cost, dtype=float), multipliers)
         return replace(found, bound=min(found.bound, bound))
 

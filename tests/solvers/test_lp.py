@@ -43,3 +43,20 @@ def test_multipliers_of_other_rows_prove_nothing() -> None:
     bounds = [lp._lagrange(cost, -rng.exponential(size=4))[0] for _ in range(200)]
     assert max(bounds) <= optimum + 1e-9
     assert min(bounds) < optimum - 0.1
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-4, 3e-4, 1e-3])
+def test_a_run_that_is_cut_short_bounds_nothing_by_itself(seconds: float) -> None:
+    """At the first run, with other costs, and with other bounds: no bound above the optimum, which is negative."""
+    rng = np.random.default_rng(0)
+    rows, size = rng.normal(size=(80, 60)), 60
+    lp = Lp(np.full(size, -1.0), np.ones(size))
+    lp.add_dense(rows, np.full(80, -0.1), np.full(80, math.inf))
+    for low in (-1.0, -1.0, 0.3):
+        cost = rng.normal(size=size)
+        lp.bound(0, low, 0.5)
+        short = lp.prove(cost, seconds)
+        optimum = linprog(cost, -rows, np.full(80, 0.1), bounds=[(low, 0.5), *[(-1, 1)] * (size - 1)]).fun
+        assert optimum < -1
+        assert not short.infeasible
+        assert short.bound <= optimum + 1e-6
