@@ -279,7 +279,7 @@ class Validity(Part):
         stated = self.stated
         if stated.knapsack is not None and stated.embedded.tighten is not None:
             stated.knapsack.limit(posed.costs, stated.aim.weights, posed.most, posed.budget)
-            stated.embedded.tighten(stated.knapsack)
+            stated.embedded.tighten(stated.knapsack, stated.knapsack.corners)
 
 
 class OtherAssignment(Apart):

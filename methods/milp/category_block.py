@@ -77,6 +77,7 @@ class CategoryBlock(Block):
                 else np.arange(self.size) == within
             )
         self.open = open_
+        self.others = np.flatnonzero(open_ & (np.arange(self.size) != code))
         low, high = self.compiled.low, self.compiled.high
         if self.feature.kind is Kind.CATEGORICAL or not open_.any():
             low[self.at], high[self.at] = 0.0 if open_.any() else 1.0, open_[: len(self.at)]
@@ -86,6 +87,18 @@ class CategoryBlock(Block):
         low[self.at], high[self.at] = steps <= reach.min(), steps <= reach.max()
         for shut in set(range(reach.min(), reach.max())) - set(reach.tolist()):
             self.compiled.add_row(Linear.of(self._indicator(shut)), high=0.0)
+
+    @property
+    def prices(self) -> np.ndarray:
+        """What it costs to move to each of the other open categories, shape (others,)."""
+        prices: np.ndarray = np.maximum(self.weights[self.others], 0.0)
+        return prices
+
+    @property
+    def shares(self) -> list[Linear]:
+        """1 at each of the other open categories, else 0."""
+        first = self.feature.kind is not Kind.CATEGORICAL  # which has no column of its own
+        return [Linear.of(self._indicator(int(code)), float(first and code == 0)) for code in self.others]
 
     def cost(self) -> Linear:
         return self.form(self.weights)

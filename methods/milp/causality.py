@@ -91,7 +91,7 @@ class Causality:
         for embedded, knapsack in zip(self.embedded, self.knapsacks, strict=True):
             if knapsack is not None and embedded.tighten is not None:
                 knapsack.limit(*limits)
-                embedded.tighten(knapsack)
+                embedded.tighten(knapsack, knapsack.corners)
 
     def settle(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         """A decoded solution in which (7) holds by the models themselves, within ``INTEGRAL`` of each range.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from itertools import compress
 
 import numpy as np
 
 from harness.core.inputs import Input
 from harness.core.tolerances import BOUND_ROUNDING
-from methods.milp.category_block import CategoryBlock
 from methods.milp.cost import Cost
-from methods.milp.number_block import NumberBlock
+from methods.milp.embed.embedded import Corners
+from methods.milp.forms import stacked
+from methods.milp.sources import Moved
 from methods.milp.variables import Variables
 
 
@@ -33,11 +34,13 @@ class Knapsack:
 
     def __init__(self, variables: Variables, inputs: Sequence[Input]) -> None:
         self.variables = variables
-        self.members: dict[int, list[tuple[int, Any]]] = {}
+        self.members: dict[int, tuple[list[int], list[Moved]]] = {}
         blocks = {id(block): place for place, block in enumerate(variables.blocks)}
         for column, source in enumerate(inputs):
-            made: Any = variables.source(source)
-            self.members.setdefault(blocks[id(made.block)], []).append((column, made))
+            made = variables.source(source)
+            columns, sources = self.members.setdefault(blocks[id(made.block)], ([], []))
+            columns.append(column)
+            sources.append(made)
         self.costs: Sequence[Cost] = ()
         self.count, self.budget = math.inf, math.inf
 
@@ -46,42 +49,44 @@ class Knapsack:
         self.costs, self.weights, self.count, self.budget = costs, weights, count, budget
 
     def __call__(self, weights: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        here = shift.astype(float).copy()
-        gains, prices, counts = [], [], []
-        for place, members in self.members.items():
-            block = self.variables.blocks[place]
-            if isinstance(block, NumberBlock):
-                slope = sum(weights[:, column] * source.slope for column, source in members)
-                origin = (block.value - block.feature.scale[0]) / block.feature.range
-                here += sum(weights[:, column] * (source.slope * origin + source.shift) for column, source in members)
-                rise, fall = block.reach.rise, block.reach.fall
-                up, down = slope * rise, -slope * fall
-                best, worst = np.maximum(np.maximum(up, down), 0), np.minimum(np.minimum(up, down), 0)
-                price = block.prices
-                gains.append((best, worst))
-                prices.append((np.where(up >= down, price[0], price[1]), np.where(up <= down, price[0], price[1])))
-            elif isinstance(block, CategoryBlock):
-                table: Any = sum(np.outer(weights[:, column], source.table) for column, source in members)
-                here += table[:, block.code]
-                change = table[:, block.open] - table[:, [block.code]]
-                price = np.maximum(block.weights[block.open], 0.0)
-                best, worst = change.max(axis=1), change.min(axis=1)
-                # The best ratio of any level bounds what a unit of cost can buy of this feature.
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    rate_up = np.nan_to_num(np.where(change > 0, change / price, 0.0), posinf=np.inf).max(axis=1)
-                    rate_down = np.nan_to_num(np.where(change < 0, -change / price, 0.0), posinf=np.inf).max(axis=1)
-                    price_up = np.where(best > 0, best / rate_up, 0.0)
-                    price_down = np.where(worst < 0, -worst / rate_down, 0.0)
-                gains.append((best, worst))
-                prices.append((price_up, price_down))
-            counts.append(self.weights[place])
-        gain_up, gain_down = (np.array([gain[side] for gain in gains]).T for side in (0, 1))
-        price_up, price_down = (np.array([price[side] for price in prices]).T for side in (0, 1))
-        count = np.array(counts)
-        high = here + self._most(gain_up, price_up, count)
-        low = here - self._most(-gain_down, price_down, count)
+        """As in ``Bounds``."""
+        here, gains = self._here(weights, shift), self._gains(weights)
+        prices = [self.variables.blocks[place].prices for place in self.members]
+        count = np.array([self.weights[place] for place in self.members])
+        high = here + self._most(*_best(gains, prices), count)
+        low = here - self._most(*_best([-gain for gain in gains], prices), count)
         slack = BOUND_ROUNDING * (1.0 + np.abs(here))
         return low - slack, high + slack
+
+    def corners(self, weights: np.ndarray, shift: np.ndarray) -> Corners | None:
+        """As in ``Simplex``: where costs add up to a budget and no move is free, each corner spends it on one move."""
+        if not math.isfinite(self.budget) or any(cost.quadratic for cost in self.costs):
+            return None
+        blocks = [self.variables.blocks[place] for place in self.members]
+        price = np.concatenate([block.prices for block in blocks])
+        shares = [share for block in blocks for share in block.shares]
+        gain = np.column_stack(self._gains(weights))
+        moved = [len(share.columns) > 0 for share in shares]
+        if self.budget <= 0 or not (price[moved] > 0).all():
+            return None
+        here, parts = self._here(weights, shift)[:, None], price[moved] / self.budget
+        columns, rates, constants = stacked(list(compress(shares, moved)))
+        values = np.column_stack([here, here + gain[:, moved] / parts])
+        return Corners(values, columns, rates * parts[:, None], constants * parts)
+
+    def _here(self, weights: np.ndarray, shift: np.ndarray) -> np.ndarray:
+        """The forms at the factual."""
+        here = shift.astype(float).copy()
+        for columns, sources in self.members.values():
+            here += weights[:, columns] @ np.array([source.here for source in sources])
+        return here
+
+    def _gains(self, weights: np.ndarray) -> list[np.ndarray]:
+        """What the whole moves of each feature add to the forms, each of shape (forms, moves)."""
+        return [
+            weights[:, columns] @ np.stack([source.gains for source in sources])
+            for columns, sources in self.members.values()
+        ]
 
     def _most(self, gains: np.ndarray, prices: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """The least of the bounds by count and by budget, shape (forms,)."""
@@ -97,6 +102,18 @@ class Knapsack:
             else:
                 total = np.minimum(total, _fill(gains, prices, self.budget))
         return total
+
+
+def _best(gains: list[np.ndarray], prices: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The most that a feature's moves gain, and what that costs at its best rate, both of shape (forms, features)."""
+    most, costs = [], []
+    for gain, price in zip(gains, prices, strict=True):
+        best = gain.max(axis=1, initial=0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.where(gain > 0, gain / price, 0.0).max(axis=1, initial=0.0)
+            costs.append(np.where(best > 0, best / rate, 0.0))
+        most.append(best)
+    return np.column_stack(most), np.column_stack(costs)
 
 
 def _fill(gains: np.ndarray, prices: np.ndarray, budget: float) -> np.ndarray:

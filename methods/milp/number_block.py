@@ -93,6 +93,11 @@ class Reach:
     jump: float
     must: bool
 
+    @property
+    def ways(self) -> np.ndarray:
+        """The whole moves up and down, shape (2,)."""
+        return np.array([self.rise, -self.fall])
+
     @classmethod
     def of(
         cls, feature: Feature, value: float, radii: tuple[float, float], within: tuple[float, float] | None
@@ -194,9 +199,15 @@ class NumberBlock(Block):
 
         A part of the way costs no less than that part of it, or where squares count, than that part's square.
         """
-        moves = np.array([self.reach.rise, -self.reach.fall])
+        moves = self.reach.ways
         rates = [way.rate for way in self.passed] or 1.0
         return np.where(moves != 0, self.rule.moved(moves * rates), 0.0)
+
+    @property
+    def shares(self) -> list[Linear]:
+        """How much of the whole moves up and down is made, each in [0, 1]."""
+        ways = (self.at.up, self.reach.rise), (self.at.down, self.reach.fall)
+        return [Linear.of([(column, 1.0 / far)] if far > 0 else []) for column, far in ways]
 
     def _bound(self, reach: Reach) -> tuple[float, float]:
         """Set the bounds of the columns; returns those of the number."""

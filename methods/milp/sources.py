@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,6 +31,22 @@ class Source(Protocol):
         ...
 
 
+class Moved(Source, Protocol):
+    """One that is made of a feature, whose posed block knows what it costs to move."""
+
+    block: Any
+
+    @property
+    def here(self) -> float:
+        """The input's value at the posed factual."""
+        ...
+
+    @property
+    def gains(self) -> np.ndarray:
+        """What each whole move of the block adds to the input, shape (moves,); its ``shares`` are parts of them."""
+        ...
+
+
 class LevelSource:
     """An estimator input that is a function of a feature's category."""
 
@@ -41,6 +57,15 @@ class LevelSource:
     @property
     def expression(self) -> Expression:
         return sum(float(value) * self.block.level(code) for code, value in enumerate(self.table) if value)
+
+    @property
+    def here(self) -> float:
+        return float(self.table[self.block.code])
+
+    @property
+    def gains(self) -> np.ndarray:
+        gains: np.ndarray = self.table[self.block.others] - self.here
+        return gains
 
     def right_of(self, threshold: float, single: bool = True) -> Expression:
         right = as_compared(self.table, single) > threshold
@@ -63,6 +88,17 @@ class NumberSource:
     @property
     def expression(self) -> Expression:
         return self.slope * self.block.x + self.shift
+
+    @property
+    def here(self) -> float:
+        feature = self.block.feature
+        return float(self.slope * (self.block.value - feature.scale[0]) / feature.range + self.shift)
+
+    @property
+    def gains(self) -> np.ndarray:
+        assert isinstance(self.block, NumberBlock)
+        gains: np.ndarray = self.slope * self.block.reach.ways
+        return gains
 
     def right_of(self, threshold: float, single: bool = True) -> Expression:
         return self.block.right_of(self.affine, threshold, single)

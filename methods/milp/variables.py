@@ -18,7 +18,7 @@ from methods.milp.cost import Cost
 from methods.milp.forms import scaled
 from methods.milp.interval_block import IntervalBlock
 from methods.milp.number_block import NumberBlock
-from methods.milp.sources import LevelSource, NumberSource, Source
+from methods.milp.sources import LevelSource, Moved, NumberSource
 
 
 def affine(source: Input) -> Affine:
@@ -43,7 +43,7 @@ class Variables:
         self.blocks: list[Any] = [(number if f.numeric else CategoryBlock)(program, f) for f in space.features]
         self.by_name = dict(zip(space.names, self.blocks, strict=True))
 
-    def source(self, source: Input) -> Source:
+    def source(self, source: Input) -> Moved:
         """An estimator input as an object that classifiers are embedded on."""
         block = self.by_name[source.feature]
         if isinstance(block, CategoryBlock):

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from harness.core.errors import UnsupportedError
-from harness.core.tolerances import BOUND_SOLVED
+from harness.core.tolerances import BOUND_ROUNDING, BOUND_SOLVED
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled, Program
-from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units
-from methods.milp.embed.embedded import Bounds, Embedded
+from methods.estimators.network import NETWORKS, balanced, dense_layers, has_hidden_units
+from methods.milp.embed.embedded import Bounds, Corners, Embedded, Simplex
 from methods.milp.embed.linear import affine
 from methods.milp.embed.registry import embed, embeddable
 from methods.milp.sources import Source
@@ -32,11 +32,11 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
 
     L and U are set for each factual by ``tighten``. In the last hidden layer of a network with one output, a unit whose
     outgoing weight has the sign opposite to ``sense`` can only do harm by exceeding max(0, a): the first two rows do,
-    and it needs no phase.
+    and it needs no phase. The network is the ``balanced`` one.
     """
     embeddable(estimator)
     layers: list[_Layer] = []
-    *hidden, (outgoing, constants) = dense_layers(estimator)
+    *hidden, (outgoing, constants) = balanced(dense_layers(estimator))
     for depth, (weights, shifts) in enumerate(hidden):
         layer = _Layer(weights.T, shifts)
         for unit in range(weights.shape[1]):
@@ -90,15 +90,22 @@ class _Network:
         for layer in self.layers:
             layer.attach(compiled)
 
-    def tighten(self, bounds: Bounds) -> None:
-        low = high = np.zeros(0)
+    def tighten(self, bounds: Bounds, simplex: Simplex | None = None) -> None:
+        if not self.layers:
+            return
+        first = self.layers[0]
+        low, high = bounds(first.weights, first.shifts)
+        corners = None if simplex is None else simplex(first.weights, first.shifts)
+        ends = None if corners is None else (corners.values, corners.values)
         for depth, layer in enumerate(self.layers):
-            if depth == 0:
-                low, high = bounds(layer.weights, layer.shifts)
-            else:
-                rise, fall = np.maximum(layer.weights, 0), np.minimum(layer.weights, 0)
-                low, high = rise @ low + fall @ high + layer.shifts, rise @ high + fall @ low + layer.shifts
+            if depth:
+                low, high = layer.between(low, high, layer.shifts)
+                ends = ends and layer.between(*ends, layer.shifts[:, None])
+            if ends is not None:
+                low, high = _within(low, high, *ends)
             layer.set(low, high)
+            if corners is not None and ends is not None:
+                ends = layer.chords(corners, *ends)
             low, high = np.maximum(low, 0), np.maximum(high, 0)
 
     def settle(self, cost: Linear, budget: float, seconds: float) -> bool:
@@ -118,6 +125,12 @@ class _Network:
             if settled <= 1:
                 break
         return False
+
+
+def _within(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds no wider than linear ones are at the corners of a simplex, shape (units, 1 + corners)."""
+    slack = BOUND_ROUNDING * (1.0 + np.maximum(np.abs(lower), np.abs(upper)).max(axis=1))
+    return np.maximum(low, lower.min(axis=1) - slack), np.minimum(high, upper.max(axis=1) + slack)
 
 
 @dataclass
@@ -185,6 +198,29 @@ class _Layer:
             lp.bound(column, low[unit], high[unit])
         self.set(low, high)
         return fixed
+
+    def between(self, low: np.ndarray, high: np.ndarray, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the sums, where these are of the outputs before."""
+        rise, fall = np.maximum(self.weights, 0), np.minimum(self.weights, 0)
+        return rise @ low + fall @ high + shifts, rise @ high + fall @ low + shifts
+
+    def chords(self, corners: Corners, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Keep outputs below what is linear between a simplex's corners; returns linear bounds of the outputs there.
+
+        ``lower`` and ``upper`` are linear bounds of the sums at the corners, shape (units, 1 + corners). The greater of
+        the upper one and 0 is convex, so that no output exceeds the mean of its values at the corners. At the factual,
+        where nothing is spent, both bounds are equal: so are those of the outputs, and so on.
+        """
+        compiled = self.compiled
+        low, high = compiled.low[self.sum_at][:, None], compiled.high[self.sum_at][:, None]
+        above = np.where(low >= 0, upper, np.maximum(upper, 0.0)) * (high > 0)
+        here, rises = above[:, 0], above[:, 1:] - above[:, :1]
+        rates, constants = rises @ corners.rates, here + rises @ corners.constants
+        for unit in self.units[((low < 0) & (high > 0))[self.units, 0]]:
+            columns = np.append(corners.columns, np.int32(self.output_at[unit]))
+            rounding = BOUND_ROUNDING * (1.0 + np.abs(above[unit]).max())
+            compiled.add_row(Linear(columns, np.append(-rates[unit], 1.0)), high=constants[unit] + rounding)
+        return np.where(lower[:, :1] > 0, lower, 0.0), above
 
     def set(self, low: np.ndarray, high: np.ndarray) -> None:
         """Bounds of the sums: a unit that cannot change sign has its phase fixed."""

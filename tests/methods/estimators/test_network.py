@@ -1,0 +1,40 @@
+"""Layers of networks: balanced, they are the same network."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from methods.estimators.network import balanced
+
+
+def outputs(layers: list[tuple[np.ndarray, np.ndarray]], rows: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The outputs, and the hidden units' values by layer."""
+    hidden = []
+    for weights, shifts in layers[:-1]:
+        rows = np.maximum(rows @ weights + shifts, 0.0)
+        hidden.append(rows)
+    return rows @ layers[-1][0] + layers[-1][1], hidden
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_balanced_layers_are_the_same_network(seed: int) -> None:
+    """Weights of sizes 1e-9 to 1e9: the same outputs to the last bit, the same units at work."""
+    rng = np.random.default_rng(seed)
+    sizes = [4, 7, 5, 2]
+    layers = [
+        (rng.normal(size=(a, b)) * 10.0 ** rng.uniform(-9, 9, size=b), rng.normal(size=b)) for a, b in pairwise(sizes)
+    ]
+    layers[0][0][:, 0], layers[0][1][0] = 0.0, 0.0
+    layers[1][0][:, 1], layers[1][1][1] = 1e-310, -0.0
+    made = balanced(layers)
+    for weights, shifts in made[:-1]:
+        greatest = np.maximum(np.abs(weights).max(axis=0), np.abs(shifts))
+        assert ((greatest >= 1) & (greatest < 2) | (greatest < 1e-200)).all()
+    rows = rng.normal(size=(50, 4))
+    (expected, hidden), (found, balanced_hidden) = outputs(layers, rows), outputs(made, rows)
+    np.testing.assert_array_equal(found, expected)
+    for before, after in zip(hidden, balanced_hidden, strict=True):
+        np.testing.assert_array_equal(after > 0, before > 0)
