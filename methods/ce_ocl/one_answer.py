@@ -86,12 +86,19 @@ class AnswerSearch:
         return self.best.distance - self.entry
 
     def guess(self, frame: pd.DataFrame, inside: bool = False) -> None:
-        """Take the best of some valid points as incumbent, as far as they are allowed; ``inside``: of the manifold."""
+        """Take the best of some valid points as incumbent, as far as they are allowed; ``inside``: of the manifold.
+
+        Points that are not rows of it have to be valid by more than rounding.
+        """
+        if not inside and len(frame):
+            frame = frame[surely_valid(self.problem, frame)]
         if frame.empty:
             return
         space, program = self.problem.space, self.program
         values = program.aim.values(space, self.factual, frame)
-        allowed = space.changed(self.factual, frame).any(axis=1) & program.keeps(self.factual, self.earlier, frame)
+        allowed = program.keeps(self.factual, self.earlier, frame)
+        if self.floor:
+            allowed &= space.changed(self.factual, frame).any(axis=1)
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
         for place in order[: PRICED if self.manifold is not None else 1]:
             if values[place] >= self.best.value:

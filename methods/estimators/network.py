@@ -22,16 +22,18 @@ def dense_layers(estimator: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(zip(estimator.coefs_, estimator.intercepts_, strict=True))
 
 
-def balanced(layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The same network, the greatest weight of each hidden unit between 1 and 2, as ``max(0, s a) = s max(0, a)``.
+def balanced(layers: Sequence[tuple[np.ndarray, np.ndarray]], sizes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The same network, hidden units multiplied by powers of two, as ``max(0, s a) = s max(0, a)``: without rounding.
 
-    Its units' sums are then as large as a solver's tolerances suppose. Powers of two are multiplied without rounding.
+    ``sizes`` says how far each input moves. What the greatest one moves a unit by, or the unit's shift where that is
+    greater, is between 1 and 2 then: a solver's tolerances are small beside it.
     """
-    done, before = [], np.ones(layers[0][0].shape[0])
+    done, before = [], np.ones(len(sizes))
     for weights, shifts in layers[:-1]:
         weights = weights * before[:, None]
-        greatest = np.maximum(np.abs(weights).max(axis=0), np.abs(shifts))
+        greatest = np.maximum((np.abs(weights) * sizes[:, None]).max(axis=0), np.abs(shifts))
         before = 2.0 ** np.floor(np.log2(np.clip(greatest, LEAST, None)))
+        sizes = np.ones(len(before))
         done.append((weights / before, shifts / before))
     weights, shifts = layers[-1]
     return [*done, (weights * before[:, None], shifts)]

@@ -29,6 +29,11 @@ class Free:
         self.program, self.expression, self.low, self.high = program, expression, low, high
         self._sides: dict[float, Any] = {}
 
+    @property
+    def size(self) -> float:
+        """How far it moves."""
+        return self.high - self.low
+
     def right_of(self, threshold: float, single: bool = True) -> Expression:
         left = last_left(threshold, single)
         if self.high <= left:

@@ -67,7 +67,7 @@ class Knapsack:
         shares = [share for block in blocks for share in block.shares]
         gain = np.column_stack(self._gains(weights))
         moved = [len(share.columns) > 0 for share in shares]
-        if self.budget <= 0 or not (price[moved] > 0).all():
+        if self.budget <= 0 or not (price[moved] > BOUND_ROUNDING * self.budget).all():
             return None
         here, parts = self._here(weights, shift)[:, None], price[moved] / self.budget
         columns, rates, constants = stacked(list(compress(shares, moved)))

@@ -22,6 +22,11 @@ class Source(Protocol):
     high: float
 
     @property
+    def size(self) -> float:
+        """How far the input moves; of a number without ends, as far as its scale."""
+        ...
+
+    @property
     def expression(self) -> Expression:
         """The input's value."""
         ...
@@ -55,6 +60,10 @@ class LevelSource:
         self.low, self.high = float(table.min()), float(table.max())
 
     @property
+    def size(self) -> float:
+        return self.high - self.low
+
+    @property
     def expression(self) -> Expression:
         return sum(float(value) * self.block.level(code) for code, value in enumerate(self.table) if value)
 
@@ -84,6 +93,10 @@ class NumberSource:
         feature = block.feature
         self.slope = feature.range / affine.unit
         self.shift = (feature.scale[0] - affine.shift) / affine.unit
+
+    @property
+    def size(self) -> float:
+        return abs(self.slope)
 
     @property
     def expression(self) -> Expression:

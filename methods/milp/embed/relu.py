@@ -36,7 +36,8 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
     """
     embeddable(estimator)
     layers: list[_Layer] = []
-    *hidden, (outgoing, constants) = balanced(dense_layers(estimator))
+    sizes = np.array([source.size for source in inputs])
+    *hidden, (outgoing, constants) = balanced(dense_layers(estimator), sizes)
     for depth, (weights, shifts) in enumerate(hidden):
         layer = _Layer(weights.T, shifts)
         for unit in range(weights.shape[1]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import warnings
@@ -16,7 +17,7 @@ from sklearn.neural_network import MLPClassifier
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Status
-from harness.core.inputs import space_inputs
+from harness.core.inputs import Affine, space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
@@ -114,6 +115,42 @@ def test_a_small_network_has_no_margin(sizes: tuple[float, float], few: bool) ->
             assert answer.status is Status.OPTIMAL
             assert answer.bound <= expected + 1e-8
             assert answer.objective == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e9, 1e12])
+def test_inputs_of_a_great_range_lose_no_digits(far: float) -> None:
+    """As seconds or amounts are, which a network without shifts may see as they come: the optimum is that of shares."""
+    kinds = [Feature(name, "continuous", scale=(0.0, far), bounds=(0.0, far)) for name in "abc"]
+    space, plain = (
+        Space(tuple(kinds)),
+        Space(tuple(replace(kind, scale=(0.0, 1.0), bounds=(0.0, 1.0)) for kind in kinds)),
+    )
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rows = pd.DataFrame(rng.uniform(size=(300, 3)), columns=[*"abc"])
+        estimator = MLPClassifier((6, 5)[: 1 + seed % 2], max_iter=1, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
+            estimator.fit(rows.to_numpy(), np.arange(300) % 2)
+        for weights in estimator.coefs_:
+            weights[...] = rng.normal(size=weights.shape)
+        for shifts in estimator.intercepts_:
+            shifts[:] = 0.0
+        score = rows.to_numpy()
+        for weights in estimator.coefs_[:-1]:
+            score = np.maximum(score @ weights, 0)
+        score = (score @ estimator.coefs_[-1])[:, 0]
+        estimator.intercepts_[-1][:] = -np.quantile(score, 0.95)
+        found = []
+        for here, size in ((plain, 1.0), (space, far)):
+            scaled = copy.deepcopy(estimator)
+            scaled.coefs_[0] /= size
+            judge = Classifier(scaled, tuple(Affine(name) for name in "abc"), ("no", "yes"))
+            problem = Problem(here, judge, rows * size, np.empty(300, dtype=object), Label("yes"))
+            factual = (rows * size).iloc[[int(score.argmin())]]
+            found.append(asked(CeOcl("l1", engine="milp"), problem, factual))
+        assert [answer.status for answer in found] == [Status.OPTIMAL] * 2
+        assert found[1].objective == pytest.approx(found[0].objective, abs=2e-6)
 
 
 def test_a_limit_on_changes_keeps_to_the_rule() -> None:

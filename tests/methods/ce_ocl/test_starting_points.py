@@ -30,6 +30,7 @@ from methods.ce_ocl.one_answer import AGAIN, AnswerSearch
 from methods.ce_ocl.program import CounterfactualProgram
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.ce_ocl.runs import Runs
+from methods.estimators.linear import surely_valid
 
 NAMES = ("a", "b", "c")
 
@@ -49,6 +50,21 @@ def problem(high: float, least: float) -> Problem:
 def start(monkeypatch: pytest.MonkeyPatch, row: tuple[float, float, float]) -> None:
     guess = pd.DataFrame([row], columns=NAMES)
     monkeypatch.setattr(ProgramEngine, "_guesses", lambda engine, factual, deadline: guess)
+
+
+def test_a_start_that_rounding_decides_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One float above the threshold the sum of other rows beside it may say something else."""
+    question, near = problem(0.88, 0.85), float(np.nextafter(0.85, 1.0))
+    row = pd.DataFrame([(near, 0.0, 0.0)], columns=NAMES)
+    assert question.valid(row)[0]
+    assert not surely_valid(question, row)[0]
+    start(monkeypatch, (near, 0.0, 0.0))
+    factual = pd.DataFrame([(0.0, 0.0, 0.0)], columns=NAMES)
+    explainer = CeOcl("l1", 0.1, engine="milp").fit(question)
+    (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(0.95, abs=1e-6)
+    assert surely_valid(question, question.space.frame([answer.row]))[0]
 
 
 def test_fewer_changes_that_come_first_are_not_yet_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +194,27 @@ def test_a_valid_factual_may_stay(engine: str, hull: str) -> None:
         assert answer.objective == pytest.approx(least, abs=1e-6)
         stayed += answer.row == factual.to_dict("records")[0]
     assert stayed >= 6
+
+
+@pytest.mark.parametrize("hull", ["hard", "fallback"])
+@pytest.mark.parametrize("engine", ["auto", "milp"])
+def test_a_valid_factual_may_be_the_only_row_of_its_category(engine: str, hull: str) -> None:
+    """To stay is within the hull and costs nothing; the other category is a unit away."""
+    space = Space(
+        (
+            Feature("n", Kind.INTEGER, scale=(0.0, 4.0), bounds=(0.0, 4.0)),
+            Feature("group", Kind.CATEGORICAL, ("east", "west")),
+        )
+    )
+    rows = space.frame([{"n": 3, "group": "east"}, *({"n": n, "group": "west"} for n in range(5))])
+    model = LogisticRegression().fit(space.encode(rows), [0, 1, 1, 1, 1, 1])
+    model.coef_[:], model.intercept_[:] = 0.0, 1.0
+    classifier = Classifier(model, space_inputs(space), ("no", "yes"))
+    question = Problem(space, classifier, rows, np.full(6, "yes", dtype=object), Label("yes"))
+    method = CeOcl("l1", 0.0, hull=hull, engine=engine)
+    (answer,) = method.fit(question).explain(rows.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(60)).answers
+    assert (answer.status, answer.objective) == (Status.OPTIMAL, 0.0)
+    assert answer.row == {"n": 3, "group": "east"}
 
 
 def far_question(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Problem, pd.DataFrame, float]:

@@ -29,11 +29,12 @@ def test_balanced_layers_are_the_same_network(seed: int) -> None:
     ]
     layers[0][0][:, 0], layers[0][1][0] = 0.0, 0.0
     layers[1][0][:, 1], layers[1][1][1] = 1e-310, -0.0
-    made = balanced(layers)
-    for weights, shifts in made[:-1]:
-        greatest = np.maximum(np.abs(weights).max(axis=0), np.abs(shifts))
+    far = 10.0 ** rng.uniform(-3, 9, size=4)
+    made = balanced(layers, far)
+    for (weights, shifts), reach in zip(made[:-1], (far, np.ones(7)), strict=True):
+        greatest = np.maximum((np.abs(weights) * reach[:, None]).max(axis=0), np.abs(shifts))
         assert ((greatest >= 1) & (greatest < 2) | (greatest < 1e-200)).all()
-    rows = rng.normal(size=(50, 4))
+    rows = rng.normal(size=(50, 4)) * far
     (expected, hidden), (found, balanced_hidden) = outputs(layers, rows), outputs(made, rows)
     np.testing.assert_array_equal(found, expected)
     for before, after in zip(hidden, balanced_hidden, strict=True):
