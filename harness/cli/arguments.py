@@ -10,7 +10,12 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
-from omegaconf.errors import InterpolationKeyError, InterpolationToMissingValueError, OmegaConfBaseException
+from omegaconf.errors import (
+    InterpolationKeyError,
+    InterpolationToMissingValueError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 
 from harness.core.errors import choices
 
@@ -120,7 +125,10 @@ def sentence(fault: BaseException, sweeps: bool = True) -> str:
         return f"there is no setting {cause.key!r}{where}; {choices(cause.key, known)}"
     if isinstance(fault, InterpolationKeyError | InterpolationToMissingValueError):
         why = str(fault).partition("\n")[0]
-        return f"{fault.full_key} refers to a setting that there is not here ({why}); give {fault.full_key} a value."
+        name = fault.full_key or "something"
+        return f"{name} refers to a setting that there is not here ({why}); give {fault.full_key or 'it'} a value."
+    if isinstance(fault, MissingMandatoryValue):
+        return f"{fault.full_key!r} has no value; give it one in place of '???'."
     if isinstance(fault, OverrideParseException):
         why = str(fault.message).partition("See https")[0].strip()
         return (

@@ -13,8 +13,10 @@ import pandas as pd
 from hydra.core.hydra_config import HydraConfig
 from joblib import effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from harness.cli import build
+from harness.cli.arguments import sentence
 from harness.cli.build import build_task, names_of
 from harness.cli.environment import environment
 from harness.cli.fingerprint import fingerprint_of
@@ -64,9 +66,10 @@ def run_job(config: DictConfig) -> float:
             log.error("%s: %s", label, fault)
         say_what_is_left(record)
         return merit
-    except HarnessError as fault:
-        _note(record, label=label, state="failed", message=str(fault))
-        log.error("%s: %s", label, fault)
+    except (HarnessError, OmegaConfBaseException) as fault:
+        why = str(fault) if isinstance(fault, HarnessError) else sentence(fault)
+        _note(record, label=label, state="failed", message=why)
+        log.error("%s: %s", label, why)
     except Exception as fault:
         if isinstance(fault, OSError) and fault.errno in FULL:
             raise
