@@ -13,30 +13,12 @@ from harness.models.runtime.estimators import RuntimeNetwork
 from harness.models.torch_mlp import TorchMLPClassifier
 
 NETWORKS = (MLPClassifier, MLPRegressor, TorchMLPClassifier, RuntimeNetwork)
-LEAST = 2.0**-200  # of the weights of a unit that are made greater: those of dead ones may be too small for a quotient
 PARTS = 100.0  # units in the range of an output over the training rows
 
 
 def dense_layers(estimator: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     """Weights, shape (values before, units), and intercepts, shape (units,), of each layer, the outputs' last."""
     return list(zip(estimator.coefs_, estimator.intercepts_, strict=True))
-
-
-def balanced(layers: Sequence[tuple[np.ndarray, np.ndarray]], sizes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The same network, hidden units multiplied by powers of two, as ``max(0, s a) = s max(0, a)``: without rounding.
-
-    ``sizes`` says how far each input moves. What the greatest one moves a unit by, or the unit's shift where that is
-    greater, is between 1 and 2 then: a solver's tolerances are small beside it.
-    """
-    done, before = [], np.ones(len(sizes))
-    for weights, shifts in layers[:-1]:
-        weights = weights * before[:, None]
-        greatest = np.maximum((np.abs(weights) * sizes[:, None]).max(axis=0), np.abs(shifts))
-        before = 2.0 ** np.floor(np.log2(np.clip(greatest, LEAST, None)))
-        sizes = np.ones(len(before))
-        done.append((weights / before, shifts / before))
-    weights, shifts = layers[-1]
-    return [*done, (weights * before[:, None], shifts)]
 
 
 def stacked(layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

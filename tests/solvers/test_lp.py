@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -60,3 +61,14 @@ def test_a_run_that_is_cut_short_bounds_nothing_by_itself(seconds: float) -> Non
         assert optimum < -1
         assert not short.infeasible
         assert short.bound <= optimum + 1e-6
+
+
+def test_a_point_without_multipliers_has_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time may end a run when there is a feasible point and no dual solution yet."""
+    lp = Lp(np.zeros(2), np.ones(2))
+    lp.add_dense(np.ones((1, 2)), np.array([0.5]), np.array([math.inf]))
+    point = SimpleNamespace(col_value=[1.0, 1.0], row_dual=[])
+    monkeypatch.setattr(lp._solver, "getSolution", lambda: point)
+    found = lp.prove(np.ones(2), 10.0)
+    assert found.x is not None
+    assert found.bound == -math.inf

@@ -15,7 +15,8 @@ from harness.core.tolerances import BOUND_ROUNDING, BOUND_SOLVED
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled, Program
-from methods.estimators.network import NETWORKS, balanced, dense_layers, has_hidden_units
+from harness.solvers.scaling import balanced_by_powers
+from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units
 from methods.milp.embed.embedded import Bounds, Corners, Embedded, Simplex
 from methods.milp.embed.linear import affine
 from methods.milp.embed.registry import embed, embeddable
@@ -32,19 +33,21 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
 
     L and U are set for each factual by ``tighten``. In the last hidden layer of a network with one output, a unit whose
     outgoing weight has the sign opposite to ``sense`` can only do harm by exceeding max(0, a): the first two rows do,
-    and it needs no phase. The network is the ``balanced`` one.
+    and it needs no phase. The network is the one that is ``balanced_by_powers``.
     """
     embeddable(estimator)
     layers: list[_Layer] = []
-    sizes = np.array([source.size for source in inputs])
-    *hidden, (outgoing, constants) = balanced(dense_layers(estimator), sizes)
+    *dense, (outgoing, constants) = dense_layers(estimator)
+    reach = np.array([source.size for source in inputs])
+    hidden, sizes = balanced_by_powers([(weights.T, shifts) for weights, shifts in dense], reach)
+    outgoing = outgoing * sizes[:, None]
     for depth, (weights, shifts) in enumerate(hidden):
-        layer = _Layer(weights.T, shifts)
-        for unit in range(weights.shape[1]):
+        layer = _Layer(weights, shifts)
+        for unit in range(len(shifts)):
             if depth == 0:
-                total = affine(weights[:, unit], shifts[unit], inputs)
+                total = affine(weights[unit], shifts[unit], inputs)
             else:
-                total = _weighted(weights[:, unit], layers[-1].outputs, shifts[unit])
+                total = _weighted(weights[unit], layers[-1].outputs, shifts[unit])
             last = depth == len(hidden) - 1
             harmless = last and sense != 0 and outgoing.shape[1] == 1 and sense * outgoing[unit, 0] <= 0
             layer.add(program, total, phase=not harmless)
