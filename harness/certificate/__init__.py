@@ -1,7 +1,7 @@
 """How far an answer may be carried out imprecisely and provably stay valid, on the real model.
 
 Robustness here is to a change of the *input*: the point moves, the model stays; ``WeightBox`` is about the opposite. No
-method's code is used, and no method looks behind this front door: trees are read and searched anew, networks have an
+method's code is used, though methods ask it, as any metric does: trees are read and searched anew, networks have an
 adversary of their own, and each split is followed as the library follows it, rounding to float32 included.
 """
 

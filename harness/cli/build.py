@@ -291,7 +291,7 @@ def _instantiate(config: Any, what: str) -> Any:
         if why := mistyped(get_object(path), given):
             raise HarnessError(f"{what} cannot be set up: {why}")
         return instantiate(config, _convert_="all")
-    except (ImportError, ValueError, InstantiationException) as fault:
+    except (ImportError, TypeError, ValueError, InstantiationException) as fault:
         top = path.partition(".")[0]
         if top in {"methods", "metrics", "harness"} and Path(f"{top}.py").is_file():
             raise HarnessError(f"{what} cannot be set up: {top} is a package of ours; rename {top}.py.") from fault

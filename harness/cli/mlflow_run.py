@@ -16,7 +16,7 @@ from harness.core.metric import CRITERIA
 from harness.core.wording import changes
 from harness.evaluation import export
 from harness.evaluation.numbers import Numbers, numbers_of
-from harness.evaluation.study import FAULTS, Entry, Study
+from harness.evaluation.study import FAULTS, Entry, Study, flat
 from harness.reports.markup import DASH
 from harness.store import mlflow as tracking
 from harness.store.mlflow import HEADLINES, UNNAMED
@@ -50,7 +50,7 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     meta = stored.meta
     names = {key: meta[key] for key in ("dataset", "model", "method")}
     tags = {**names, "sweep": os.environ[SWEEP], "experiment": meta["experiment"], "fingerprint": meta["fingerprint"]}
-    settings = _flat({key: value for key, value in plain.items() if key not in HIDDEN})
+    settings = dict(flat({key: value for key, value in plain.items() if key not in HIDDEN}))
     params = {key: names[key] for key in ("method", "model")}
     params |= {key: settings[key] for key in settings if key in PARAMETERS or key.startswith(("method.", "model."))}
     tags |= {f"setting.{key}": str(value) for key, value in settings.items() if key not in params}
@@ -124,13 +124,3 @@ def _standing(numbers: Numbers, entry: Entry) -> dict[str, float]:
         if mean is not None and contest.common.enough:
             logged[f"common/{criterion.name}"] = mean.value
     return {UNNAMED.sub("_", name): value for name, value in logged.items()}
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

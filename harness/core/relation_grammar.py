@@ -24,7 +24,8 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple, NoReturn
 
 from harness.core.errors import DatasetError, choices
-from harness.core.relations import Change, Feature, Literal, Number, Quantity, Relation
+from harness.core.feature import Feature
+from harness.core.relations import Change, Literal, Number, Quantity, Relation
 
 TOKEN = re.compile(
     r"""\s*(?:(?P<number>\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)(?![\w.])

@@ -5,33 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from harness.core.feature import Feature
 from harness.core.tolerances import DECODING
-
-
-class Feature(Protocol):
-    """What of a feature a relation reads."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def categories(self) -> tuple[Any, ...]: ...
-    @property
-    def numeric(self) -> bool: ...
-    @property
-    def range(self) -> float: ...
-    @property
-    def bounds(self) -> tuple[float, float]: ...
-    def codes(self, values: Iterable[Any]) -> np.ndarray: ...
-    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True)

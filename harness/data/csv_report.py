@@ -24,8 +24,9 @@ def introduce(dataset: Dataset, origins: Mapping[str, str]) -> str:
         head += f" (of what the model says of each person; name one by desired={classes[0]} or desired={classes[1]})"
     lines = [("feature", "kind", "values", "actionability", "why")]
     for feature in dataset.space.features:
-        shown = _short if feature.notation is None else feature.text
-        values = listed(feature.categories, SHOWN) if not feature.numeric else " to ".join(map(shown, feature.bounds))
+        values = (
+            listed(feature.categories, SHOWN) if not feature.numeric else " to ".join(map(feature.text, feature.bounds))
+        )
         values += ", or missing" if feature.missing else ""
         lines.append(
             (
@@ -67,7 +68,3 @@ def listed(values: Sequence[Any], length: int) -> str:
 def _cut(text: str, length: int) -> str:
     text = " ".join(text.split())
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _short(number: float) -> str:
-    return f"{number:.0f}" if number == round(number) and abs(number) < 1e15 else f"{number:.6g}"

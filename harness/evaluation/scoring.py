@@ -90,6 +90,13 @@ def score(
     return scores
 
 
+def stored_problems(run: StoredRun) -> dict[Any, Problem]:
+    """The problem of each factual as the run's folder has it: without training rows."""
+    frame, targets = run.factuals()
+    rows, labels = frame.iloc[:0], np.zeros(0, dtype=object)
+    return {index: Problem(run.space, run.classifier, rows, labels, target) for index, target in targets.items()}
+
+
 class MetricError(HarnessError):
     """Metrics (``names``) failed; ``scores`` has all others."""
 

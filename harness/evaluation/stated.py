@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from harness.core.problem import Problem
 from harness.core.tolerances import READING
 from harness.evaluation import scoring
 from harness.evaluation.study import SCORES, read_scores
@@ -30,12 +29,7 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
         yield f"{len(other)} stored verdicts are others than the checker's"
     if not (run.path / SCORES).is_file() or now.keys() - stored.keys():
         return
-    frame, targets = run.factuals()
-    classifier, labels = run.classifier, np.zeros(0, dtype=object)
-    problems = {
-        index: Problem(run.space, classifier, frame.iloc[:0], labels, target) for index, target in targets.items()
-    }
-    counts, scores = scoring.score(run, problems, []), read_scores(run)
+    counts, scores = scoring.score(run, scoring.stored_problems(run), []), read_scores(run)
     shown = [name for name in counts if name in scores]
     if set(counts.index) != set(scores.index):
         yield "its scores are of other questions than its answers"

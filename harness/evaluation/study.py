@@ -329,7 +329,7 @@ def _identity(meta: Mapping[str, Any]) -> str:
 def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run that tell it from others, by dotted name; its seed is not among them."""
     plain = {key: value for key, value in meta["config"].items() if key not in SHOWING and key != "seed"}
-    return {**LATER, **dict(_flat(plain))}
+    return {**LATER, **dict(flat(plain))}
 
 
 def posed(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -337,11 +337,11 @@ def posed(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings(meta).items() if _of_task(key) or key.partition(".")[0] in DATA}
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     """Leaves by dotted name; an empty mapping has none."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,7 +180,12 @@ def assemble(
     HarnessError
         If the model cannot read the rows of ``frame``.
     """
-    described = pipeline.describe(wrapped.model, space, wrapped.columns, threshold, wrapped.inputs)
+    try:
+        described = pipeline.describe(wrapped.model, space, wrapped.columns, threshold, wrapped.inputs)
+    except Exception:
+        with _asked(wrapped, name):  # which a damaged model cannot be, either
+            wrapped.model.predict(wrapped.table(frame))
+        raise
     if described.faults:
         raise HarnessError(_listed(wrapped.path, name, described.faults))
     frame = gaps.probes(space, frame)
@@ -188,18 +194,25 @@ def assemble(
     outside = replace(inside, estimator=wrapped, inputs=(), wrapped=wrapped)
     inside = replace(inside, cut=described.cut)
     gaps.taken(outside, space, frame)
-    try:
+    with _asked(wrapped, name):
         with warnings.catch_warnings(action="ignore"):
             several = np.ndim(wrapped.model.predict(wrapped.table(frame.iloc[:1]))) > 1
         if several:
             raise ValueError(SEVERAL)
         predicted = outside.graded(frame)
+    opaque = described.opaque or _difference(inside, wrapped, frame, predicted)
+    return replace(inside, wrapped=wrapped) if opaque is None else replace(outside, opaque=f"{opaque}; {PREDICT}")
+
+
+@contextlib.contextmanager
+def _asked(wrapped: WrappedModel, name: str) -> Iterator[None]:
+    """Whatever a model raises that is asked about the data's rows, as a sentence."""
+    try:
+        yield
     except Exception as fault:
         raise HarnessError(
             _listed(wrapped.path, name, [f"its prediction of the data's rows fails: {short(fault)}"])
         ) from fault
-    opaque = described.opaque or _difference(inside, wrapped, frame, predicted)
-    return replace(inside, wrapped=wrapped) if opaque is None else replace(outside, opaque=f"{opaque}; {PREDICT}")
 
 
 def _difference(

@@ -199,7 +199,7 @@ def _check_trees(loaded: Any) -> None:
 
 
 def _check_tree(tree: Any, width: int) -> None:
-    if not len(tree.children_left) == len(tree.value) == tree.node_count >= 1:
+    if not 1 <= tree.node_count <= tree.capacity or len(tree.children_left) != len(tree.value):
         raise ValueError("a tree has fewer nodes than its count states")
     inner = tree.children_left != -1
     _check_nodes(tree.children_left, tree.children_right, tree.feature, inner, width)

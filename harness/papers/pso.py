@@ -15,6 +15,7 @@ from harness.core.objective import displacement
 from harness.core.space import Kind, Space
 from harness.evaluation import scoring
 from harness.evaluation.checker import ACCEPTED
+from harness.evaluation.study import read_scores
 from harness.reports.claim import Claim, Numbers, Verdict, wide
 from harness.reports.comparison import narrowed, paired
 from harness.reports.markup import DASH, markdown, number
@@ -51,11 +52,6 @@ SETTING = (
     "rows in which that feature is at its maximum, so no path leaves the factuals here, and both modes give the "
     "nearest wanted row of a draw: the same one.",
 )
-
-
-def valid(run: StoredRun) -> pd.DataFrame:
-    """Scores over valid counterfactuals, factuals without one left out, as the paper averages."""
-    return pd.read_csv(run.path / "scores.csv", index_col="factual")
 
 
 @dataclass(frozen=True)
@@ -157,13 +153,14 @@ class Pooled(OneFile):
         }
         records = []
         for (dataset, method), group in runs_of.items():
-            summary = scoring.summarise(pd.concat([valid(run) for run in group]))
+            summary = scoring.summarise(pd.concat([read_scores(run) for run in group]))
             record: dict[str, Any] = {"dataset": dataset, "method": method}
             for measure, name in MEASURES.items():
                 here = (dataset, method) in known.index
                 record[f"published_{measure}"] = known.loc[(dataset, method), measure] if here else math.nan
                 record |= {measure: summary["mean"][name], f"{measure}_se": summary["se"][name]}
-            record |= {"coverage_ce": summary["mean"]["filled"], "factuals": int(sum(len(valid(c)) for c in group))}
+            asked = sum(len(read_scores(run)) for run in group)
+            record |= {"coverage_ce": summary["mean"]["filled"], "factuals": asked}
             record["ratio"], record["proven"] = _ratio(group, least[dataset])
             records.append(record)
         columns = ["dataset", "method", *MEASURES, *(f"published_{name}" for name in MEASURES)]

@@ -117,7 +117,7 @@ def table(found: Sequence[Departure]) -> str:
     """Departures in Markdown, a line for all methods that share one."""
 
     def shared(departure: Departure) -> tuple[str, ...]:
-        return departure.setting, _plain(departure.default), _plain(departure.here), departure.why
+        return departure.setting, plain(departure.default), plain(departure.here), departure.why
 
     body = []
     for rest, group in groupby(sorted(found, key=shared), key=shared):
@@ -134,6 +134,6 @@ def renewed(text: str) -> str:
     return f"{before}{BEGIN}\n{table(departures())}{END}{after}"
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
     """A value as a YAML has it."""
     return value if isinstance(value, str) else json.dumps(value)

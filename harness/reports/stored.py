@@ -8,12 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
 from harness.core.metric import Metric, TableName
-from harness.core.problem import Problem
 from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.contest import metrics_of
@@ -36,12 +34,7 @@ def returned(run: StoredRun) -> pd.DataFrame:
 
     Each factual's score is rounded to two decimals before any mean is taken; factuals without an answer are left out.
     """
-    frame, targets = run.factuals()
-    classifier, labels = run.classifier, np.zeros(0, dtype=object)
-    problems = {
-        index: Problem(run.space, classifier, frame.iloc[:0], labels, target) for index, target in targets.items()
-    }
-    return scoring.score(run, problems, list(metrics_of(run).values()), "returned").round(2)
+    return scoring.score(run, scoring.stored_problems(run), list(metrics_of(run).values()), "returned").round(2)
 
 
 def data_of(run: StoredRun) -> Dataset:

@@ -55,9 +55,7 @@ class ActionableRecourse(CarlaMethod):
         if self.fs_size < 1:
             raise ValueError(f"fs_size is {self.fs_size}; it must be at least 1.")
 
-    @property
-    def title(self) -> str:
-        return "Actionable Recourse"
+    title: ClassVar[str] = "Actionable Recourse"
 
     def needs(self, problem: Problem) -> str | None:
         if not _columns(problem).shown:

@@ -42,9 +42,7 @@ class Dice(CarlaMethod):
         if not 0 <= self.posthoc_sparsity_param <= 1:
             raise ValueError(f"posthoc_sparsity_param is {self.posthoc_sparsity_param}; give 0 to 1.")
 
-    @property
-    def title(self) -> str:
-        return "DiCE"
+    title: ClassVar[str] = "DiCE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, Codes(problem.space))

@@ -56,9 +56,7 @@ class CausalRecourse(CarlaMethod):
         if self.max_actions < NUMBERS:
             raise ValueError(f"max_actions is {self.max_actions}; it must be at least {NUMBERS}.")
 
-    @property
-    def title(self) -> str:
-        return "Causal Recourse"
+    title: ClassVar[str] = "Causal Recourse"
 
     def needs(self, problem: Problem) -> str | None:
         if not problem.equations:

@@ -65,9 +65,7 @@ class Cchvae(TorchMethod):
         if self.step <= 0:
             raise ValueError(f"step is {self.step}; it must be > 0.")
 
-    @property
-    def title(self) -> str:
-        return "CCHVAE"
+    title: ClassVar[str] = "CCHVAE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, single_columns(problem.space))

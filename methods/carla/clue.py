@@ -51,9 +51,7 @@ class Clue(GradientMethod):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
 
-    @property
-    def title(self) -> str:
-        return "CLUE"
+    title: ClassVar[str] = "CLUE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, single_columns(problem.space))

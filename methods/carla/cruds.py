@@ -56,9 +56,7 @@ class Cruds(CodeDescent):
     lambda_: float = 0.001
     lr: float = 0.008
 
-    @property
-    def title(self) -> str:
-        return "CRUDS"
+    title: ClassVar[str] = "CRUDS"
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, single_columns(problem.space))

@@ -73,9 +73,7 @@ class Face(CarlaMethod):
         if self.max_rows < LEAST:
             raise ValueError(f"max_rows is {self.max_rows}; it must be at least {LEAST}.")
 
-    @property
-    def title(self) -> str:
-        return "FACE"
+    title: ClassVar[str] = "FACE"
 
     def needs(self, problem: Problem) -> str | None:
         if len(problem.reference) <= LEAST:

@@ -49,9 +49,7 @@ class FeatureTweak(CarlaMethod):
         if self.eps <= 0:
             raise ValueError(f"eps is {self.eps}; it must be > 0.")
 
-    @property
-    def title(self) -> str:
-        return "Feature Tweak"
+    title: ClassVar[str] = "Feature Tweak"
 
     def needs(self, problem: Problem) -> str | None:
         classifier = problem.classifier

@@ -71,9 +71,7 @@ class Focus(TorchMethod):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be > 0.")
 
-    @property
-    def title(self) -> str:
-        return "FOCUS"
+    title: ClassVar[str] = "FOCUS"
 
     def needs(self, problem: Problem) -> str | None:
         classifier = problem.classifier

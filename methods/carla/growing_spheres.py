@@ -50,9 +50,7 @@ class GrowingSpheres(CarlaMethod):
         if self.max_iter < 1:
             raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
 
-    @property
-    def title(self) -> str:
-        return "Growing Spheres"
+    title: ClassVar[str] = "Growing Spheres"
 
     def build(self, problem: Problem) -> CarlaExplainer:
         if not problem.classifier.binary:

@@ -34,12 +34,8 @@ class CarlaMethod:
        to benchmark algorithmic recourse and counterfactual explanation algorithms. *NeurIPS Datasets and Benchmarks*.
     """
 
+    title: ClassVar[str]  # the method's name in sentences
     many: ClassVar[bool] = False  # whether it takes more than two classes, as one or some against the rest
-
-    @property
-    def title(self) -> str:
-        """The method's name in sentences."""
-        raise NotImplementedError
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, targets other than a class, models other than binary ones, and the method's own needs."""

@@ -54,9 +54,7 @@ class Revise(CodeDescent):
         ),
     }
 
-    @property
-    def title(self) -> str:
-        return "REVISE"
+    title: ClassVar[str] = "REVISE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, single_columns(problem.space))

@@ -52,9 +52,7 @@ class Wachter(GradientMethod):
         if self.n_iter < 1:
             raise ValueError(f"n_iter is {self.n_iter}; it must be at least 1.")
 
-    @property
-    def title(self) -> str:
-        return "Wachter"
+    title: ClassVar[str] = "Wachter"
 
     def build(self, problem: Problem) -> CarlaExplainer:
         torch = torch_library()

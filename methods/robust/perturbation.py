@@ -63,13 +63,6 @@ class Perturbation:
         return np.array([s.start for s, moves in zip(self.space.slices, self.moved, strict=True) if moves], dtype=int)
 
     @cached_property
-    def radii(self) -> np.ndarray:
-        """The radius of each scaled column: rho on P, else 0; shape (columns,)."""
-        radii = np.zeros(len(self.space.columns))
-        radii[self.columns] = self.rho
-        return radii
-
-    @cached_property
     def reach(self) -> np.ndarray:
         """How far each feature may be moved by itself, in original units, shape (features,)."""
         return np.array(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,25 @@ def test_a_method_has_one_name(method: str) -> None:
     }
     assert method == module or method.startswith(f"{module}_")
     assert importlib.import_module(path).__doc__
+
+
+UNSET = {  # objects that no YAML holds, and what a class inherits and has no use for
+    "methods.peers.nice.Nice": {"auto_encoder"},
+    "methods.foreign.method.Foreign": {"program"},
+    "methods.nearest.Stable": {"delta"},
+}
+
+
+def test_each_parameter_of_a_class_is_a_setting_of_one_of_its_choices() -> None:
+    """So that it is shown, and ``method.NAME=VALUE`` reaches it."""
+    shown: dict[str, set[str]] = {}
+    for method in choices("method"):
+        config = composed(f"method={method}").method
+        shown.setdefault(config._target_, set()).update(str(key) for key in config)
+    for target, settings in shown.items():
+        known = settings | UNSET.get(target, set())
+        lacking = [field.name for field in fields(get_object(target)) if field.init and field.name not in known]
+        assert not lacking, target
 
 
 @pytest.mark.parametrize("method", choices("method"))

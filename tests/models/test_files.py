@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
 from support.loans import FRAME, LABELS, READ, SPACE, Payload, read, trained
 
 from harness.core.errors import HarnessError
+from harness.core.space import Space
 from harness.models import files
 from harness.models.adopt import from_file
 
@@ -224,3 +226,20 @@ def test_a_tree_that_points_outside_itself_is_refused(tmp_path: Path, model: Any
     io.dump(model, path)
     with pytest.raises(HarnessError, match="is damaged"):
         from_file(path, SPACE, FRAME, ("bad", "good"))
+
+
+def test_a_tree_that_counts_more_nodes_than_it_has_is_refused() -> None:
+    """As its memory would be read beyond its end."""
+    model = trained(DecisionTreeClassifier())
+    model[-1].tree_.node_count += 1_000_000
+    with pytest.raises(ValueError, match="fewer nodes than its count"):
+        files._check_trees(model)
+
+
+@pytest.mark.parametrize("lost", ["mean_", "scale_"])
+def test_a_step_that_lost_what_it_learnt_is_refused(saved: Callable[..., Path], lost: str) -> None:
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(READ[["age", "income"]], LABELS)
+    delattr(model[0], lost)
+    space = Space(SPACE.features[:2])
+    with pytest.raises(HarnessError, match=rf"prediction of the data's rows fails: .*{lost}"):
+        from_file(saved(model, "m.skops"), space, FRAME[["age", "income"]], ("bad", "good"))

@@ -46,6 +46,7 @@ TABLES = {
     "twice.yaml": "target: ok\ntarget: job\n",
     "kind.yaml": "features: {age: {kind: number}}\n",
     "wanted.yaml": "desired: maybe\n",
+    "own/experiment/unnamed.yaml": "# @package _global_\ndefaults:\n- ???\n",
     "people_missing.csv": "age,inc\n20,1000\n",
     "people_unknown.csv": "age,inc,job\n20,1000,pilot\n",
     "people_range.csv": "age,inc,job\n300,-5000,a\n",
@@ -59,6 +60,7 @@ TABLES = {
 
 def make(folder: Path) -> None:
     """Write all of them into a folder."""
+    (folder / "own" / "experiment").mkdir(parents=True)
     for name, text in TABLES.items():
         (folder / name).write_text(text)
     rng = np.random.default_rng(0)

@@ -293,6 +293,16 @@ def untaken(space: Space, factual: pd.DataFrame, frame: pd.DataFrame, row: Mappi
     return result
 
 
+def reachable(space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+    """Which rows each feature may move to by itself."""
+    keep = np.ones(len(frame), dtype=bool)
+    for feature in space.features:
+        old = factual[feature.name].iloc[0]
+        known = {new: permitted(feature, old, new) for new in set(frame[feature.name])}
+        keep &= frame[feature.name].map(known).to_numpy(bool)
+    return keep
+
+
 def allowed(
     method: CeOcl, problem: Problem, factual: pd.DataFrame, frame: pd.DataFrame, earlier: Sequence[dict[str, Any]] = ()
 ) -> np.ndarray:
@@ -307,10 +317,9 @@ def allowed(
         ends = raw_interval(problem)
         keep &= np.minimum(abs(raw - ends.low), abs(raw - ends.high)) >= CLEAR
     changes = np.zeros(len(frame))
+    keep &= reachable(space, factual, frame)
     for feature in space.features:
         old = factual[feature.name].iloc[0]
-        known = {new: permitted(feature, old, new) for new in set(frame[feature.name])}
-        keep &= frame[feature.name].map(known).to_numpy(bool)
         double = method.count == "columns" and feature.kind is Kind.CATEGORICAL
         changes += (1 + double) * (frame[feature.name] != old).to_numpy()
     if method.max_changes is not None:

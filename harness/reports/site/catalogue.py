@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import pkgutil
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -15,6 +14,7 @@ from harness.core.space import Feature
 from harness.core.wording import target_text
 from harness.evaluation.study import Entry, Study
 from harness.reports import departures
+from harness.reports.departures import plain
 from harness.reports.page.elements import Column, table
 
 CONF = departures.METHODS.parent
@@ -62,8 +62,8 @@ def methods(found: Sequence[Study]) -> list[Method]:
         for name, line in lines.items():
             if name != "_target_":
                 one = departed.get((path.stem, name))
-                default = "" if one is None else f"{_plain(one.default)}{'; ' if one.why else ''}{one.why}"
-                rows.append([name, _plain(line.value), line.comment.partition(departures.REASON)[0].strip(), default])
+                default = "" if one is None else f"{plain(one.default)}{'; ' if one.why else ''}{one.why}"
+                rows.append([name, plain(line.value), line.comment.partition(departures.REASON)[0].strip(), default])
         doc = _first(pkgutil.resolve_name(lines["_target_"].value).__doc__ or "")
         text = described(path, WHOLE)
         listed.append(Method(path.stem, text, doc, table(SETTINGS, rows), *_asked(found, path.stem)))
@@ -77,7 +77,7 @@ def _brought(found: Sequence[Study], known: Collection[str]) -> list[Method]:
     for name, entry in sorted(entries.items()):
         given = dict(entry.metas[0]["config"].get("method") or {})
         text = f"of a user's own: {given.pop('_target_', 'a class that was not noted')}"
-        rows = [[setting, _plain(value), "", ""] for setting, value in given.items()]
+        rows = [[setting, plain(value), "", ""] for setting, value in given.items()]
         listed.append(Method(name, text, "", table(SETTINGS, rows), *_asked(found, name)))
     return listed
 
@@ -128,7 +128,3 @@ def _values(feature: Feature) -> str:
         return " to ".join(feature.text(end) for end in feature.bounds)
     more = f" and {len(feature.categories) - MOST} more" if len(feature.categories) > MOST else ""
     return ", ".join(map(str, feature.categories[:MOST])) + more
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
+from support.enumeration import reachable
 
 from harness.core.classifier import Classifier
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
-from harness.evaluation.checker import permitted
 from harness.solvers.program import Program
 from methods.milp.cost import Cost
 from methods.milp.embed.registry import embed
@@ -118,7 +118,7 @@ def costs_of(seed: int, budget: float) -> list[Cost]:
 def same_at_points(posed: Posed, classifier: Classifier, factual: pd.DataFrame, costs: list[Cost], seed: int) -> None:
     """At points within the budget, those that nearly spend it among them, the output is the network's, up and down."""
     price = spent(factual, GRID, costs)
-    within = np.flatnonzero((price <= costs[0].budget) & allowed(factual))
+    within = np.flatnonzero((price <= costs[0].budget) & reachable(SPACE, factual, GRID))
     assert len(within) >= 4
     nearest = within[np.argsort(-price[within], kind="stable")][:6]
     for place in {*nearest, *np.random.default_rng(seed).choice(within, min(6, len(within)), replace=False)}:
@@ -162,12 +162,3 @@ def test_at_the_factual_nothing_is_left_open(name: str, hidden: str) -> None:
     posed = Posed(classifier, factual, costs)
     here = classifier.raw(factual).item()
     np.testing.assert_allclose(posed.ends(factual, 0.0, whole=False), here, rtol=0, atol=1e-6)
-
-
-def allowed(factual: pd.DataFrame) -> np.ndarray:
-    """Which points of the grid each feature may move to."""
-    keep = np.ones(len(GRID), dtype=bool)
-    for feature in SPACE.features:
-        old = factual[feature.name].iloc[0]
-        keep &= np.array([permitted(feature, old, new) for new in GRID[feature.name]])
-    return keep

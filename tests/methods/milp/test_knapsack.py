@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from support.enumeration import reachable
 
 from harness.core.classifier import Classifier
 from harness.core.inputs import Affine, Indicator, Input, Lookup
 from harness.core.space import Feature, Space
-from harness.evaluation.checker import permitted
 from harness.solvers.program import Program
 from methods.milp.cost import Cost
 from methods.milp.knapsack import Knapsack
@@ -44,14 +44,6 @@ FACTUALS = {
     "special": (20, -3, "low", True, "s"),
     "beyond": (24, 5, "high", 1, "w"),
 }
-
-
-def allowed_rows(factual: pd.DataFrame) -> np.ndarray:
-    keep = np.ones(len(GRID), dtype=bool)
-    for feature in SPACE.features:
-        old = factual[feature.name].iloc[0]
-        keep &= [permitted(feature, old, new) for new in GRID[feature.name]]
-    return keep
 
 
 def gaps(factual: pd.DataFrame) -> np.ndarray:
@@ -90,7 +82,7 @@ def test_bounds_hold_for_every_change_worth_looking_at(name: str, seed: int) -> 
     low, high = bounded(factual, forms, shift, costs, count, weights)
     moved = gaps(factual)
     spent, changes = moved @ linear + (moved > 0) @ fixed, (moved > 0) @ weights
-    keep = allowed_rows(factual) & (spent <= budget) & (changes <= count)
+    keep = reachable(SPACE, factual, GRID) & (spent <= budget) & (changes <= count)
     assert keep.any()
     values = MATRIX[keep] @ forms.T + shift
     assert (values >= low).all()
@@ -104,7 +96,7 @@ def test_one_change_without_a_budget_is_bounded_exactly(name: str) -> None:
     factual = SPACE.frame([dict(zip(SPACE.names, FACTUALS[name], strict=True))])
     forms, shift = rng.normal(size=(30, len(INPUTS))), rng.normal(size=30)
     low, high = bounded(factual, forms, shift, [Cost(0.0, 1.0, 0.0)] * 5, 1.0, np.ones(5))
-    keep = allowed_rows(factual) & ((gaps(factual) > 0).sum(axis=1) <= 1)
+    keep = reachable(SPACE, factual, GRID) & ((gaps(factual) > 0).sum(axis=1) <= 1)
     values = MATRIX[keep] @ forms.T + shift
     np.testing.assert_allclose(low, values.min(axis=0), atol=1e-6)
     np.testing.assert_allclose(high, values.max(axis=0), atol=1e-6)
