@@ -46,18 +46,18 @@ MEASURED = {"validity": ASSIGNED, "validity_measured": MOTHILAL["validity"]}  # 
 AUTHORS = (
     RETURNED,
     "Models and factuals are the authors' own, and so are the units: ranges of all rows.",
-    "Factuals of which a model already says what is wanted: the paper's means count what CE-OCL's solver has beside "
+    "Factuals of which a model already says what is wanted: the authors' means count what CE-OCL's solver has beside "
     "the copy of the factual, and so do ours with *satisfied=ask*; with *satisfied=leave_out* they are not asked, and "
     "*n* is less than 30. DiCE was asked for the other class there; ours for the wanted one, unless with "
     "*desired=opposite*.",
-    "*validity*: as the paper assigns it: to each solution of CE-OCL; of CARLA's methods to those whose class is not "
-    "the factual's label, whatever the model said of the factual; DiCE's are predicted. *validity measured*: by the "
-    "model.",
+    "*validity*: as the authors' code assigns it: to each solution of CE-OCL; of CARLA's methods to those whose class "
+    "is not the factual's label, whatever the model said of the factual; DiCE's are predicted. *validity measured*: by "
+    "the model.",
 )
 
 
 def assigned(run: StoredRun) -> pd.DataFrame:
-    """Scores as ``returned`` has them, with the validity that the paper assigns."""
+    """Scores as ``returned`` has them, with the validity that the authors' code assigns."""
     scores = returned(run)
     name = run.meta["method"]
     if name.startswith("dice"):
@@ -202,7 +202,7 @@ FIGURES: dict[str, tuple[str, Drawing]] = {
 
 BOTH = ("ce_ocl_table2", "ce_ocl_table3")
 AUTHORS_TABLES = tuple(f"{name}_published" for name in BOTH)
-PLACE = "section 3, on Table 3"
+PLACE = "appendix B, on Table 3"
 ROWS = 20  # of Table 3: four data sets, five models
 FACTUALS = 20  # least factuals of a row
 
@@ -210,7 +210,7 @@ FACTUALS = 20  # least factuals of a row
 def _table_3(numbers: Numbers, measure: str, side: str = "ours") -> pd.DataFrame:
     """A row a data set and model: with the authors' own models where these were run, else with ours.
 
-    Validity of ours is the one that is measured: the one that the paper assigns is 1 whatever CE-OCL returns.
+    Validity of ours is the one that is measured: the one that the authors assign is 1 whatever CE-OCL returns.
     """
     theirs = f"{measure}_measured" if (measure, side) == ("validity", "ours") else measure
     authors = wide(numbers, [AUTHORS_TABLES[1]], theirs, side, FACTUALS)
@@ -218,11 +218,16 @@ def _table_3(numbers: Numbers, measure: str, side: str = "ours") -> pd.DataFrame
     return authors if len(authors) >= len(own) else own
 
 
-def _beats(one: str, other: str, measure: str) -> Callable[[Numbers], Verdict]:
-    """Whether one method is better by a measure in most rows of Table 3; with the published rows that say so."""
+def _beats(one: str, other: str, measure: str, without: str = "") -> Callable[[Numbers], Verdict]:
+    """Whether one method is better by a measure in most rows of Table 3, those of a data set left out.
+
+    With the published rows that say so.
+    """
 
     def decide(numbers: Numbers) -> Verdict:
-        ours, published = (duel(_table_3(numbers, measure, side), one, other, "higher") for side in SIDES)
+        tables = (_table_3(numbers, measure, side) for side in SIDES)
+        kept = (table.loc[[place[1] != without for place in table.index]] for table in tables)
+        ours, published = (duel(table, one, other, "higher") for table in kept)
         return replace(ours, text=f"{ours.text} (published: {published.text})")
 
     return decide
@@ -257,8 +262,8 @@ CLAIMS = {
     "ce_ocl_dice_sparsity_diversity": Claim(
         "DiCE is better in sparsity-based diversity, but for COMPAS.",
         PLACE,
-        ROWS,
-        _beats("DiCE", OWN, "sparsity_diversity"),
+        ROWS - 5,
+        _beats("DiCE", OWN, "sparsity_diversity", without="compas"),
     ),
     **{
         f"ce_ocl_tr_{measure}": Claim(

@@ -197,7 +197,7 @@ TABLE = (
     Constraint("(2a)", "costs by side or by category", lambda _, q: not q.space.even, None,
                True, False, True),
     Constraint("(2a)", "percentiles", lambda _, q: bool(q.space.curved), None, True, False, False),
-    Constraint("(4)", "missing values", lambda _, q: bool(q.space.gaps), None, True, False, False,
+    Constraint("none", "missing values", lambda _, q: bool(q.space.gaps), None, True, False, False,
                remedy=lambda q: f"set features.{q.space.gaps[0].name}.missing to median, or another filler"),
     Constraint("(4, 6)", "coherence, bounds, actionability", _always, Coherence, WORDS, True, True),
     Constraint("[2]_", "answers apart by separation", _diversity("distance", "pool", "clusters", "epsilon"), Apart,

@@ -22,7 +22,7 @@ class CeOcl(Parameters):
         \text{s.t. } \;  & h(x) \models \tilde y                                     &\text{validity}    & (2c) \\
                          & \textstyle\sum_i \lambda_i \bar x_i = x + s, \; \sum_i \lambda_i = 1, \; \lambda \ge 0, \;
                            \|s\|_p \le \epsilon                                      &\text{data manifold} & (3) \\
-                         & \textstyle\sum_{h \in T_l} x_h = 1,\; x_h \in \{0, 1\}    &\text{coherence}   & (4) \\
+                         & \textstyle\sum_{j \in C_l} x_j = 1,\; x_j \in \{0, 1\}    &\text{coherence}   & (4) \\
                          & |x_j - \hat x_j| \le M_j z_j, \; \textstyle\sum_l z_l \le K &\text{sparsity}  & (5a, 5b) \\
                          & x_i = \hat x_i,\; x_i \ge \hat x_i, \dots                 &\text{actionability} & (6) \\
                          & x_i = \hat x_i + c_i(p_i) - c_i(\hat p_i)                 &\text{causality}   & (7)
@@ -36,8 +36,8 @@ class CeOcl(Parameters):
     is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within
     1e-6 times the distance, or times 1 where an unsquared distance is less. What the solver proves counts once a second
     run of it, without presolve, has come to it too; else the trace says ``unconfirmed``.
-    Where no counterfactual exists, ``conflict`` names constraint groups that together rule all of them out, none of
-    them superfluous.
+    Where no counterfactual exists, ``conflict`` names constraint groups that together rule all of them out, each
+    of them needed where time sufficed to tell.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class CeOcl(Parameters):
     (2a)      costs with distance=mahalanobis     no                   no                     no             no
     (2a)      costs by side or by category        yes                  no                     yes            yes
     (2a)      percentiles                         yes                  no                     no             yes
-    (4)       missing values                      yes                  no                     no             no
+    none      missing values                      yes                  no                     no             no
     (4, 6)    coherence, bounds, actionability    up to 64 categories  yes                    yes            yes
     [2]_      answers apart by separation         yes                  no                     yes            yes
     none      a pool, clusters or enlargements    no                   no                     no             yes

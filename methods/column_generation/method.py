@@ -53,8 +53,8 @@ class ColumnGeneration:
     members, exact and without a solver, and whose gap is closed by listing every column that a smaller answer could
     hold, and by branch and bound over these (``cover_within``). ``column_generation``: pricing by the mixed-integer
     program (23)-(28) with the refinements of section 4.3; the rounded-up relaxation certifies its answer, or does not.
-    ``milp_paper``: (1)-(14) as one program. ``milp``: the same with rows that say who cannot share a point, and
-    against symmetry.
+    ``milp_paper``: (1)-(14) as one program, points in use first. ``milp``: the same with rows that say who cannot share
+    a point, and against symmetry.
 
     The paper leaves open which of the equally few points, and who is served by which. Here a second stage follows
     whatever the solver: with k(i) the point of factual i, and K the number of points that the first stage found,

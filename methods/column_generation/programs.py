@@ -205,7 +205,10 @@ def _first(group: Group) -> list[np.ndarray]:
 
 
 def solve_as_printed(group: Group, seed: int, deadline: Deadline) -> Found:
-    """The program (1)-(14) and nothing else, over as many points as a greedy cover by maximal groups has."""
+    """The program (1)-(14), points in use first, over as many points as a greedy cover by maximal groups has.
+
+    That cover is the answer where the program has none that is smaller.
+    """
     return solve_at_once(group, seed, deadline, added=False)
 
 
@@ -219,7 +222,8 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline, added: bool = Tru
                \gamma_{ih}^k \ge \xi_{ih}^k + a_i^k - 1                                       & (11\text{-}14) \\
              & |T_l| f_l^k \ge \textstyle\sum_{h \in T_l} d_h^k, \quad \textstyle\sum_l f_l^k \le T y^k & (4, 5) \\
              & \textstyle\sum_k a_i^k \ge 1, \quad a_i^k \le y^k                             & (7, 8) \\
-             & |\hat x_{ih} - v_h^k| \le \xi_{ih}^k, \quad y^k \ge y^{k+1}                   & (9, 10)
+             & |\hat x_{ih} - v_h^k| \le \xi_{ih}^k                                           & (9, 10) \\
+             & y^k \ge y^{k+1}
 
     ``added``, none of which changes the optimum, C being instances of which no two can share a point: with K points in
     the greedy cover, there are K - 1, and where they do not suffice, K is the least; d, :math:`\gamma` and :math:`\xi`

@@ -32,20 +32,22 @@ class MdPso(Parameters):
     to [0, 1], within :math:`z \pm \max(\epsilon z, \epsilon_0)`; a swarm moves by
 
     .. math::
-        V \leftarrow c_0 V + c_1 r_1 (P - X) + c_2 r_2 (G - X) + c_3 r_3 (X - \bar X), \quad X \leftarrow X + V  & (1)
+        V \leftarrow c_0 V + c_1 r_1 (P - X) + c_2 r_2 (G - X) + c_3 r_3 (X - \bar X), \; X \leftarrow X + V  & (1, 2)
 
     with P a particle's own best position, G the swarm's, and the last term for continuous features alone [2]_; the
     counterfactuals are selected from the valid points it met. Every other feature moves in a hypercube and counts as
     the nearest vertex that actionability and bounds allow, so that no particle ever leaves the space.
 
     The paper minimises :math:`l_1 + l_2 + l_3` (3): distance of the score from the wanted ones (4), mean Gower
-    distance (5) and number of changes (7). The factual itself is that sum's minimum, as :math:`l_1 < 1` and one change
-    costs 1. So by default points are compared by Deb's rule: a valid one is better than any invalid one; invalid ones
-    by :math:`l_1` alone, valid ones by :math:`w_2 l_2 + w_3 l_3 / p` with p features.
+    distance (5) and number of changes (7). Of probabilities the factual itself is that sum's minimum, as
+    :math:`l_1 < 1` and one change costs 1. So by default points are compared by Deb's rule: a valid one is better than
+    any invalid one; invalid ones by :math:`l_1` alone, valid ones by :math:`w_2 l_2 + w_3 l_3 / p` with p features.
 
-    Two departures from the paper, each an option: what a swarm met is kept in an archive, since personal bests
-    collapse onto few points where features are discrete; and a factual with fewer valid points than wanted is tried
-    again in a box twice as large. ``pull_back`` is an extra that the paper does not have.
+    Departures from the paper that are options: what a swarm met is kept in an archive, since personal bests
+    collapse onto few points where features are discrete; a factual with fewer valid points than wanted is tried
+    again in a box twice as large; ``epsilon_abs``, ``clamp``, and ``pull_back``. Others that are none: information
+    values have the logarithm that (16) lacks, integers and ordinals may always move by a step, and counterfactuals are
+    selected from valid points alone.
 
     Parameters
     ----------

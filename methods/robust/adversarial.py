@@ -27,10 +27,10 @@ class Adversarial(RobustProgram):
     """Algorithm 1: a master program over perturbations found so far, and an adversary that looks for another one.
 
     The master has one copy of the model for each perturbation. Trees are extended continuously over their wrong leaves
-    by the depth inside them (20), which the adversary maximises (26)-(35), (41)-(45). For a network it minimises the
-    score (56)-(59). The master is a relaxation, in which both sides of a split hold its threshold, so that its value is
-    a lower bound throughout. A point is accepted when its certified radius is rho: a depth below epsilon is no
-    validity.
+    by the depth inside them (section 3.1), which the adversary maximises (26)-(35), (41)-(45). For a network it
+    minimises the score. The master is a relaxation, in which both sides of a split hold its threshold, so that its
+    value is a lower bound throughout. A point is accepted when its certified radius is rho: a depth below epsilon is
+    no validity.
 
     Meanwhile points of the master that are not robust yet are moved to robust ones, so that there is an answer at the
     time limit. Where there is none, the trace has every point with its certified radius.
@@ -105,7 +105,7 @@ class Adversarial(RobustProgram):
     def _master(
         self, factual: pd.DataFrame, budget: float, moves: Sequence[np.ndarray], margin: float
     ) -> InstanceProgram:
-        """The program of the perturbations so far, (21)-(25) or (46)-(55)."""
+        """The program of the perturbations so far, (21)-(25), of forests with (40), of networks (52)-(59)."""
         instance = InstanceProgram(self, self.around(factual, budget), factual, budget)
         for move in moves:
             shift = self.shift(move)

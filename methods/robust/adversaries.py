@@ -137,7 +137,7 @@ class ScoreAdversary:
         return min((worst for worst in found if worst is not None), key=lambda worst: worst.score, default=None)
 
     def _lowest(self, row: Mapping[str, Any], margin: Margin, deadline: Deadline) -> Worst | None:
-        """(56)-(59): the least score within the box, or the ball by planes; None where time ran out."""
+        """The least score within the box, or the ball by planes; None where time ran out."""
         robust, rho = self.robust, self.robust.settings.radius
         classifier = robust.problem.classifier
         inputs = classifier.vector(row)[0]

@@ -1,4 +1,4 @@
-"""Robust counterfactuals of one tree, leaf by leaf."""
+"""Robust counterfactuals within one leaf of each tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from methods.robust.settings import Settings
 class Leaf(RobustProgram):
     """(36)-(39): the best cell, one leaf a tree, shrunk by rho on the perturbed columns: an upper bound.
 
-    No region that reaches over several cells is seen; where no cell is wide enough nothing is found.
+    The paper has it for one tree. The program sees no region that reaches over several cells; where it finds nothing,
+    the answer is the first guess, which is certified as every other.
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:

@@ -66,8 +66,8 @@ class Robust(Settings):
         ``cells``: exact branch and bound over the cells of a tree ensemble (``methods/cells``). ``adversarial``:
         Algorithm 1 of [1]_, a program over perturbations and an adversary that finds new ones. ``leaf``: the best
         single cell shrunk by rho, an upper bound. ``network``: branch and bound over the phases of a ReLU network.
-        ``auto``: cells for trees (``adversarial`` with ``linf``, and with more than two classes),
-        one program for linear models, network for networks.
+        ``auto``: cells for trees (``adversarial`` where these do not fit, such as with ``distance=linf``, relations, or
+        more than two classes), one program for linear models, network for networks of at most two classes.
     clip
         Whether perturbed points keep to the bounds of the features; as published they may leave them.
     unperturbed

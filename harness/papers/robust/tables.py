@@ -142,7 +142,7 @@ class Runs(OneFile):
             "solves each problem twice within the time that it measures.",
             "*ours*: the default algorithm, all factuals; *proven*: optimal, with a proof; *regions*: certified by the "
             "checker, which shares no search with any method.",
-            "*Algorithm 1*: the paper's own, on HiGHS; seconds and iterations of runs that did not stop early. "
+            "*Algorithm 1*: ours of it, on HiGHS; seconds and iterations of runs that did not stop early. "
             "*iterations*: perturbations added until the region has 0.99 ρ, where the authors stop; ours goes on to ρ.",
             "*early stops*: x of n: behind all numbers of a row and method are n factuals, behind published ones 20.",
             "*by the sum*: boosting that says 1 where the sum of its trees, without the start value, is at least 0.5, "
