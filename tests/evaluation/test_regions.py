@@ -215,7 +215,12 @@ def test_no_code_is_shared_with_the_certificate() -> None:
 
 
 @pytest.mark.parametrize(
-    "estimator", [SVC(), AdaBoostClassifier(n_estimators=5), MLPClassifier((4,), activation="tanh")]
+    "estimator",
+    [
+        SVC(),
+        AdaBoostClassifier(n_estimators=5, random_state=0),
+        MLPClassifier((4,), activation="tanh", random_state=0),
+    ],
 )
 def test_what_nothing_settles_is_not_checked(estimator: Any) -> None:
     """A model of no known family: never called proven, but an invalid point that chance meets counts."""
