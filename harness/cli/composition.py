@@ -12,6 +12,7 @@ from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
 from hydra._internal.config_repository import ConfigRepository
+from hydra.core.default_element import ConfigDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from hydra.plugins.sweeper import Sweeper
@@ -52,14 +53,19 @@ def load_config(repository: ConfigRepository, config_path: str) -> Any:
     Raises
     ------
     HydraException
-        Of a file that is no text, and of one whose list of defaults is none.
+        Of a file that is no text, of one whose list of defaults is none, and of one that has ``???`` in it.
     """
     try:
-        return _read(repository, config_path)
+        loaded = _read(repository, config_path)
     except (ValueError, TypeError, AttributeError, AssertionError) as fault:
         why = f"the YAML {config_path} cannot be read ({short(fault)})"
         remedy = "save it as UTF-8" if isinstance(fault, UnicodeDecodeError) else "'defaults' lists choices, as in conf"
         raise HydraException(f"{why}; {remedy}.") from fault
+    listed = () if loaded is None else loaded.defaults_list or ()
+    if any(isinstance(default, ConfigDefault) and default.path == "???" for default in listed):
+        group = config_path.rpartition("/")[0]
+        raise HydraException(f"a list of defaults has {group}/???; give a name in place of '???'.")
+    return loaded
 
 
 def load_sweep_config(loader: ConfigLoaderImpl, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:

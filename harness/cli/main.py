@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from importlib import import_module
@@ -64,11 +63,6 @@ def main() -> None:
         sys.exit(130)
     except (HydraException, OmegaConfBaseException, YAMLError) as fault:
         log.error(sentence(_cause(fault)))
-        sys.exit(1)
-    except ValueError as fault:
-        if not (match := re.match("Missing ConfigDefault is not supported : (.*)", str(fault))):
-            raise
-        log.error("a list of defaults has %s; give a name in place of '???'.", match[1])
         sys.exit(1)
     except OSError as fault:
         log.error("%s cannot be written (%s); give another output_dir.", fault.filename or "a file", fault.strerror)

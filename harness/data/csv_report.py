@@ -25,7 +25,7 @@ def introduce(dataset: Dataset, origins: Mapping[str, str]) -> str:
     lines = [("feature", "kind", "values", "actionability", "why")]
     for feature in dataset.space.features:
         values = (
-            listed(feature.categories, SHOWN) if not feature.numeric else " to ".join(map(feature.text, feature.bounds))
+            " to ".join(map(feature.text, feature.bounds)) if feature.numeric else listed(feature.categories, SHOWN)
         )
         values += ", or missing" if feature.missing else ""
         lines.append(

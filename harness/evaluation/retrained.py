@@ -11,10 +11,10 @@ import pandas as pd
 
 from harness.core.caching import cache
 from harness.core.classifier import Classifier
-from harness.core.problem import Problem
 from harness.core.tolerances import VALUE_TIE
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.contest import metrics_of
+from harness.evaluation.scoring import stored_problems
 from harness.evaluation.study import SCORES, read_scores
 from harness.models.files import load
 from harness.models.train import Amended
@@ -39,11 +39,10 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
         if (row["factual"], row["ce"]) in fine:
             answers.setdefault(row["factual"], []).append(row["row"])
     frames = {factual: run.space.frame(rows) for factual, rows in answers.items()}
-    classifier, values, missing = run.classifier, dict[tuple[str, Any], float](), 0
+    problems, values, missing = stored_problems(run), dict[tuple[str, Any], float](), 0
     for factual, frame in frames.items() if weighed else ():
-        problem = Problem(run.space, classifier, factuals.iloc[:0], np.zeros(0, dtype=object), targets[factual])
         for name, metric in weighed.items():
-            value = metric(factuals.loc[[factual]], frame, problem)
+            value = metric(factuals.loc[[factual]], frame, problems[factual])
             values[name, factual] = float("nan" if value is None else value)
     settings = run.meta["config"].get("model") or {}
     amended = Amended(settings.get("decimals"), settings.get("decision"))

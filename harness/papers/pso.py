@@ -154,14 +154,14 @@ class Pooled(OneFile):
         }
         records = []
         for (dataset, method), group in runs_of.items():
-            summary = scoring.summarise(pd.concat([read_scores(run) for run in group]))
+            scores = pd.concat([read_scores(run) for run in group])
+            summary = scoring.summarise(scores)
             record: dict[str, Any] = {"dataset": dataset, "method": method}
             for measure, name in MEASURES.items():
                 here = (dataset, method) in known.index
                 record[f"published_{measure}"] = known.loc[(dataset, method), measure] if here else math.nan
                 record |= {measure: summary["mean"][name], f"{measure}_se": summary["se"][name]}
-            asked = sum(len(read_scores(run)) for run in group)
-            record |= {"coverage_ce": summary["mean"]["filled"], "factuals": asked}
+            record |= {"coverage_ce": summary["mean"]["filled"], "factuals": len(scores)}
             record["ratio"], record["proven"] = _ratio(group, least[dataset])
             records.append(record)
         columns = ["dataset", "method", *MEASURES, *(f"published_{name}" for name in MEASURES)]

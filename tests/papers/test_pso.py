@@ -306,3 +306,9 @@ def test_the_number_to_optimise_is_a_weighted_sum_of_means() -> None:
     assert math.isnan(_merit(scores.iloc[:0], {"coverage": 1}))
     with pytest.raises(HarnessError, match="did you mean 'pso/proximity'"):
         _merit(scores, {"pso/proximty": -1})
+
+
+def test_less_and_more_are_better_but_of_diversity() -> None:
+    cells = {measure: pso._cell(("compas", "MD-PSO"), measure, 1.0, None) for measure in pso.MEASURES}
+    ways = {"proximity": "lower", "sparsity": "lower", "coverage": "higher"}
+    assert {measure: cell["better"] for measure, cell in cells.items() if "better" in cell} == ways

@@ -316,8 +316,8 @@ def allowed(
     elif not averaging(judge):
         ends = raw_interval(problem)
         keep &= np.minimum(abs(raw - ends.low), abs(raw - ends.high)) >= CLEAR
-    changes = np.zeros(len(frame))
     keep &= reachable(space, factual, frame)
+    changes = np.zeros(len(frame))
     for feature in space.features:
         old = factual[feature.name].iloc[0]
         double = method.count == "columns" and feature.kind is Kind.CATEGORICAL
