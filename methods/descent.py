@@ -199,7 +199,8 @@ class Met:
     def look(self, point: np.ndarray) -> None:
         """Keep a point of the descent where it is better than what is kept."""
         explainer, self.point = self.explainer, point
-        if explainer.score(point)[0] <= 0:
+        enough = explainer.method.last and self.best[0]  # which is the nearest does not matter then
+        if enough or explainer.score(point)[0] <= 0:
             return
         space = explainer.space
         frame = space.decode(point, like=self.factual)

@@ -91,10 +91,11 @@ def score(
 
 
 def stored_problems(run: StoredRun) -> dict[Any, Problem]:
-    """The problem of each factual as the run's folder has it: without training rows."""
+    """The problem of each factual, one for all of one target, as the run's folder has it: without training rows."""
     frame, targets = run.factuals()
-    rows, labels = frame.iloc[:0], np.zeros(0, dtype=object)
-    return {index: Problem(run.space, run.classifier, rows, labels, target) for index, target in targets.items()}
+    asked = (run.space, run.classifier, frame.iloc[:0], np.zeros(0, dtype=object))
+    problems = {target: Problem(*asked, target) for target in set(targets.values())}
+    return {index: problems[target] for index, target in targets.items()}
 
 
 class MetricError(HarnessError):

@@ -173,16 +173,14 @@ def _tree(estimator: Any, rules: pd.DataFrame, columns: Sequence[str]) -> Any:
 
 
 def _leaves(rules: pd.DataFrame, columns: Sequence[str]) -> list[Leaf]:
-    leaves = []
-    for _, own in rules.groupby("ID", sort=False):
-        signs = own[list(columns)].to_numpy(float)
-        at = np.abs(signs).argmax(axis=1)
-        left = signs[np.arange(len(own)), at] > 0
-        ends = np.where(left, own["threshold"], -own["threshold"])
-        leaves.append(
-            (list(zip(at.tolist(), left.tolist(), ends.tolist(), strict=True)), float(own["prediction"].iloc[0]))
-        )
-    return leaves
+    signs, thresholds = rules[list(columns)].to_numpy(float), rules["threshold"].to_numpy(float)
+    at = np.abs(signs).argmax(axis=1)
+    left = signs[np.arange(len(rules)), at] > 0
+    branches = zip(at.tolist(), left.tolist(), np.where(left, thresholds, -thresholds).tolist(), strict=True)
+    leaves: dict[Any, Leaf] = {}
+    for leaf, value, branch in zip(rules["ID"], rules["prediction"], branches, strict=True):
+        leaves.setdefault(leaf, ([], float(value)))[0].append(branch)
+    return list(leaves.values())
 
 
 def _grow(leaves: Sequence[Leaf], nodes: list[Node], values: list[float], depth: int = 0) -> int:

@@ -91,6 +91,23 @@ def test_numbers_of_changed_weights_are_computed_again(tmp_path: Path, name: str
         assert all(f"{column} of factual 3 is stored as {stored:g}" in sentence for sentence in sentences)
 
 
+def test_each_answer_is_held_against_what_was_wanted_for_its_person(tmp_path: Path) -> None:
+    """One far above the threshold and one far below, each as wanted: neither is lost by a small change of weights."""
+    both = answers.iloc[[0, 0]].assign(income=[80.0, 20.0]).set_axis([3, 4])
+    name = "robustness/delta_validity"
+    run = SimpleNamespace(
+        path=tmp_path,
+        meta={"scored": SCORED | {"metrics": {"names": ["metrics.robustness.delta_validity"]}}, "config": {}},
+        space=SPACE,
+        classifier=linear.classifier,
+        factuals=lambda: (both, {3: Label("granted"), 4: Label("refused")}),
+        rows=lambda: [{"factual": k, "ce": 1, "row": row} for k, row in both.to_dict("index").items()],
+    )
+    pd.DataFrame({"factual": [3, 4], name: [1.0, 1.0]}).to_csv(tmp_path / "scores.csv", index=False)
+    accepted = [{"factual": k, "ce": 1, "verdict": "accepted"} for k in both.index]
+    assert retrained.faults(run, accepted) == ([], 0)  # type: ignore[arg-type]
+
+
 def test_models_that_are_not_there_are_counted(run: Any) -> None:
     (run.path / "models" / f"{run.meta['retrained']['bootstrap'][0]}.skops").unlink()
     assert retrained.faults(run, ACCEPTED) == ([], 1)

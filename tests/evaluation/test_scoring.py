@@ -16,6 +16,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.metric import Metric, metric
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
+from harness.core.target import Label
 from harness.core.wording import SATISFIED
 from harness.evaluation import checker, scoring
 from harness.evaluation.scoring import MetricError
@@ -138,6 +139,22 @@ def asked(tmp_path: Path) -> Asked:
         return made
 
     return run
+
+
+def test_a_stored_problem_is_that_of_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each person is held against the class wanted for them; the model is read once, however many people there are."""
+    run, read = StoredRun(tmp_path / "run"), StoredRun.classifier
+    wanted = dict(enumerate(map(Label, ("granted", "refused", "refused"))))
+    people = pd.concat([loans.factual] * 3).set_axis(list(wanted))
+    meta = {"dataset": "loans", "model": "tree", "method": "m", "n_counterfactuals": 1}
+    run.start(meta, loans.SPACE, loans.problem.classifier, wanted, None, people)
+    reads: list[StoredRun] = []
+    monkeypatch.setattr(StoredRun, "classifier", property(lambda own: reads.append(own) or read.fget(own)))
+    problems = scoring.stored_problems(run)
+    assert {person: problem.target for person, problem in problems.items()} == wanted
+    assert problems[1] is problems[2]
+    assert [problems[k].valid(people.loc[[k]]).item() for k in wanted] == [False, True, True]
+    assert len(reads) == 1
 
 
 def told(run: StoredRun, *metrics: Metric) -> pd.DataFrame:
