@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports.kept import keep
 from harness.reports.page import page
@@ -16,8 +17,9 @@ def main() -> None:
 
 
 def _write(folder: Path) -> None:
-    print(page.write(folder))
-    keep(Study.of(folder), folder)
+    study = Study.of(folder)
+    print(page.write(folder, Numbers(study)))
+    keep(study, folder)
 
 
 if __name__ == "__main__":

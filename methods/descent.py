@@ -17,6 +17,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
+from harness.core.tolerances import COORDINATE_TIE
 from methods.estimators.gradients import layers_of, without_gradients
 
 SLOPES = {  # derivatives of activations, from their values
@@ -179,6 +180,12 @@ class Met:
     def __init__(self, explainer: Descending, factual: pd.DataFrame) -> None:
         self.explainer, self.factual = explainer, factual
         self.origin = explainer.space.encode(factual)[0]
+        parts = zip(explainer.space.features, explainer.space.slices, strict=True)
+        numbers = {columns.start: feature for feature, columns in parts if feature.numeric}
+        self.columns = np.array(list(numbers), dtype=int)
+        self.shift, self.unit = np.array([(f.scale[0], f.range) for f in numbers.values()]).reshape(-1, 2).T
+        self.whole = np.array([f.kind is Kind.INTEGER for f in numbers.values()], dtype=bool)
+        self.own = np.array([factual[f.name].iloc[0] for f in numbers.values()], dtype=float)
         nothing: tuple[float, dict[str, object] | None] = (math.inf, None)
         self.nearest, self.point = {False: nothing, True: nothing}, self.origin
 
@@ -196,19 +203,28 @@ class Met:
         same = (rounded == self.origin).all()
         return self.explainer.keeps(rounded), None if same else frame.to_dict("records")[0]
 
+    def rounded(self, point: np.ndarray) -> np.ndarray:
+        """What ``encode`` makes of a point that ``decode`` made a row of, without the row; its categories are whole."""
+        found, scaled = point.copy(), point[self.columns]
+        values = self.shift + scaled * self.unit
+        values = np.where(self.whole, np.rint(values), values)
+        values = np.where(np.abs(scaled - self.origin[self.columns]) <= COORDINATE_TIE, self.own, values)
+        found[self.columns] = (values - self.shift) / self.unit
+        return found
+
     def look(self, point: np.ndarray) -> None:
         """Keep a point of the descent where it is better than what is kept."""
         explainer, self.point = self.explainer, point
         enough = explainer.method.last and self.best[0]  # which is the nearest does not matter then
         if enough or explainer.score(point)[0] <= 0:
             return
-        space = explainer.space
-        frame = space.decode(point, like=self.factual)
-        rounded = space.encode(frame)[0]
+        rounded = self.rounded(point)
         far = float(np.abs(rounded - self.origin).sum())
         kept = explainer.keeps(rounded)
         if far >= self.nearest[kept][0] or far == 0:
             return
+        space = explainer.space
+        frame = space.decode(point, like=self.factual)
         if space.violations(self.factual, frame)[0] or not explainer.problem.valid(frame)[0]:
             return
         self.nearest[kept] = far, frame.to_dict("records")[0]

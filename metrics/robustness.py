@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from harness.certificate import Ball, WeightBox, checker, perturbed, weight_box
 from harness.core.asked import Asked
 from harness.core.errors import UnsupportedError
 from harness.core.metric import metric, together
+from harness.core.problem import Problem
+from metrics._once import once
 
 DRAWS = 1_000
 BLOCK = 8  # answers whose copies a model is asked about together: more would outgrow the processor's cache
@@ -35,7 +39,7 @@ def invalidation_rate(asked: Asked) -> np.ndarray:
     0.2
     """
     names = perturbed(asked.problem.space)
-    return 1.0 - _kept(asked, np.random.default_rng(0).normal(0.0, SIGMA, (DRAWS, len(names))))
+    return 1.0 - _kept(asked, "normal", np.random.default_rng(0).normal(0.0, SIGMA, (DRAWS, len(names))))
 
 
 @metric(better="higher", family="robustness", range=(0.0, 1.0), shown=False)
@@ -52,7 +56,7 @@ def region_validity(asked: Asked) -> np.ndarray:
     0.75
     """
     names = perturbed(asked.problem.space)
-    return _kept(asked, np.random.default_rng(0).uniform(-RADIUS, RADIUS, (DRAWS, len(names))))
+    return _kept(asked, "uniform", np.random.default_rng(0).uniform(-RADIUS, RADIUS, (DRAWS, len(names))))
 
 
 @metric(
@@ -120,22 +124,36 @@ def certified_delta(asked: Asked) -> np.ndarray:
     return _weighed(asked, lambda box, inputs: box.largest(inputs, MOST))
 
 
-def _kept(asked: Asked, noise: np.ndarray) -> np.ndarray:
+@once
+def _known(problem: Problem) -> dict[tuple[Any, ...], Any]:
+    """What was found of answers already, by what is measured and their values: methods often give the same."""
+    return {}
+
+
+def _keys(name: str, answers: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Of each answer, what is measured and its values; gaps are None, as no NaN is another."""
+    rows = answers.itertuples(index=False, name=None)
+    return [(name, *(None if value != value else value for value in row)) for row in rows]
+
+
+def _kept(asked: Asked, name: str, noise: np.ndarray) -> np.ndarray:
     """Mean share of noisy copies of the valid answers that are valid too; noise by draw and perturbed feature."""
     problem, valid = asked.problem, asked.where(asked.problem.valid(asked.answers))
     moving = [problem.space[name] for name in perturbed(problem.space)]
     if not moving:
         return np.full(len(asked.counts), np.nan)
-    kept = np.empty((len(valid.answers), len(noise)), dtype=bool)
-    for start in range(0, len(kept), BLOCK):
-        some = valid.answers.iloc[start : start + BLOCK]
+    known, keys = _known(problem), _keys(name, valid.answers)
+    new = [place for place, key in enumerate(keys) if key not in known]
+    for start in range(0, len(new), BLOCK):
+        some = valid.answers.iloc[places := new[start : start + BLOCK]]
         copies = some.iloc[np.repeat(np.arange(len(some)), len(noise))].reset_index(drop=True)
         shifted = {
             feature.name: copies[feature.name].to_numpy(float) + np.tile(shift, len(some)) * feature.range
             for feature, shift in zip(moving, noise.T, strict=True)
         }
-        kept[start : start + BLOCK] = problem.valid(copies.assign(**shifted)).reshape(len(some), -1)
-    return valid.mean(kept)
+        kept = problem.valid(copies.assign(**shifted)).reshape(len(some), -1)
+        known.update(zip((keys[place] for place in places), kept, strict=True))
+    return valid.mean(np.array([known[key] for key in keys], dtype=bool).reshape(len(keys), len(noise)))
 
 
 def _certified(asked: Asked, norm: str) -> np.ndarray:
@@ -145,8 +163,11 @@ def _certified(asked: Asked, norm: str) -> np.ndarray:
     except UnsupportedError:
         return np.full(len(asked.counts), np.nan)
     ball = Ball.scaled(problem.space, norm)
-    rows = valid.answers.to_dict("records")
-    return valid.mean(np.array([judge.certify(row, ball, MOST, nodes=NODES).radius for row in rows]))
+    known, keys = _known(problem), _keys(norm, valid.answers)
+    for key, row in zip(keys, valid.answers.to_dict("records"), strict=True):
+        if key not in known:
+            known[key] = judge.certify(row, ball, MOST, nodes=NODES).radius
+    return valid.mean(np.array([known[key] for key in keys], dtype=float))
 
 
 def _weighed(asked: Asked, measure: Callable[[WeightBox, np.ndarray], np.ndarray]) -> np.ndarray:

@@ -65,16 +65,10 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     if folder is not None:
         _introduce(dataset, origins, folder)
     classifier = _classifier(_key(names["model"], plain["model"]), dataset)
-    task = make_task(
-        dataset,
-        classifier,
-        plain["desired"],
-        plain["factuals"],
-        plain["n_factuals"],
-        plain["factuals_seed"],
-        _equations(dataset),
-    )
-    task = _referring(task, plain["reference"])
+    chosen = [plain[name] for name in ("desired", "factuals", "n_factuals", "factuals_seed", "reference")]
+    people = Path(str(plain["factuals"]))
+    changed = [str(people.resolve()), people.stat().st_mtime_ns] if people.is_file() else None
+    task = _task(_key(*chosen, changed), dataset, classifier)
     method = _instantiate(config.method, f"method {names['method']}")
     if getattr(method, "deterministic", False):
         plain["seed"] = 0  # one run stands for every seed
@@ -230,6 +224,13 @@ def _published(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
         if source.path.is_file() or factuals is None or factuals.path.is_file():
             raise
         raise DatasetError(f"{str(fault)[:-1]}; factuals=published needs {factuals.file} as well.") from None
+
+
+@functools.lru_cache(maxsize=2)
+def _task(key: str, dataset: Dataset, classifier: Classifier) -> Task:
+    """A task that many runs share, and what metrics find of its training rows; of ``key``, what is asked of whom."""
+    desired, which, count, seed, reference, _ = json.loads(key)
+    return _referring(make_task(dataset, classifier, desired, which, count, seed, _equations(dataset)), reference)
 
 
 def _referring(task: Task, which: str | int) -> Task:

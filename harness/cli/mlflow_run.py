@@ -34,19 +34,19 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     numbers = Numbers(Study.among("", [stored]))
     (entry,) = numbers.study.entries
     verdicts = {(v["factual"], v["ce"]): v["verdict"] for v in stored.verdicts()}
-    known = stored.factuals()[0].to_dict("index")
+    known, features = stored.factuals()[0].to_dict("index"), stored.space.features
     answers = pd.DataFrame(
         {
             "factual": row["factual"],
             "ce": row["ce"],
             "status": row["status"],
             "verdict": verdicts[row["factual"], row["ce"]],
-            "changes": changes(stored.space.features, known[row["factual"]], row["row"] or {}),
+            "changes": changes(features, known[row["factual"]], row["row"] or {}),
             **(row["row"] or {}),
         }
         for row in stored.rows()
     )
-    columns = {f.name: COLUMN_TYPES.get(f.kind.name, "string") for f in stored.space.features}
+    columns = {f.name: COLUMN_TYPES.get(f.kind.name, "string") for f in features}
     meta = stored.meta
     names = {key: meta[key] for key in ("dataset", "model", "method")}
     tags = {**names, "sweep": os.environ[SWEEP], "experiment": meta["experiment"], "fingerprint": meta["fingerprint"]}

@@ -87,6 +87,10 @@ class Problem:
             return one_of(labels, target.values)
         return labels == (target.value if isinstance(target, Label) else target.label)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be computed again, so that no process begins with more than another."""
+        return {name: value for name, value in vars(self).items() if name != "encoded"}
+
     @cached_property
     def encoded(self) -> np.ndarray:
         """The training rows in scaled columns, shape (rows, columns)."""

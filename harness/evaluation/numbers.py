@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -75,6 +76,10 @@ class Numbers:
         Of a criterion also the common mean with its interval and questions, the mean normalised rank (0 is best), and
         whether it is ``best``: the best common mean of those that answer no less than who answers most.
         """
+        return self._table.copy()
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
         rows = []
         for entry in self.study.entries:
             if entry.refusal is not None:

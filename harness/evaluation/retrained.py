@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from harness.core.caching import cache
-from harness.core.classifier import Classifier
 from harness.core.tolerances import VALUE_TIE
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.contest import metrics_of
@@ -38,7 +35,8 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
     for row in run.rows():
         if (row["factual"], row["ce"]) in fine:
             answers.setdefault(row["factual"], []).append(row["row"])
-    frames = {factual: run.space.frame(rows) for factual, rows in answers.items()}
+    space, known = run.space, run.classifier
+    frames = {factual: space.frame(rows) for factual, rows in answers.items()}
     problems, values, missing = stored_problems(run), dict[tuple[str, Any], float](), 0
     for factual, frame in frames.items() if weighed else ():
         for name, metric in weighed.items():
@@ -53,7 +51,8 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
         if absent := sum(not path.is_file() for path in paths):
             missing += absent
             continue
-        models = [_model(path, amended, run, factuals) for path in paths]
+        own = space, known.classes, known.threshold, factuals
+        models = [amended.classifier(load(path), *own) for path in paths]
         for factual, frame in frames.items():
             kept = [targets[factual].holds(model, frame).mean() for model in models]
             values[FAMILY + change, factual] = float(np.mean(kept))
@@ -63,8 +62,3 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
         for (name, factual), found in stored.items()
         if not np.isclose(found, values[name, factual], rtol=0, atol=VALUE_TIE, equal_nan=True)
     ], missing
-
-
-def _model(path: Path, amended: Amended, run: StoredRun, frame: pd.DataFrame) -> Classifier:
-    known = run.classifier
-    return amended.classifier(load(path), run.space, known.classes, known.threshold, frame)

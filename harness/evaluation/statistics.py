@@ -68,6 +68,12 @@ def _resamples(size: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(size, size=(RESAMPLES, size))
 
 
+@cache
+def _drawn(size: int, seed: int) -> np.ndarray:
+    """How often each place is among the resamples, of the same shape."""
+    return np.stack([np.bincount(row, minlength=size) for row in _resamples(size, seed)])
+
+
 def resampled(table: pd.DataFrame, seed: int = 0) -> np.ndarray:
     """Mean of each column over resamples of the rows, shape (resamples, columns); values that are NaN are left out.
 
@@ -76,7 +82,7 @@ def resampled(table: pd.DataFrame, seed: int = 0) -> np.ndarray:
     """
     if len(table) < 2:
         return np.full((RESAMPLES, table.shape[1]), math.nan)
-    drawn = np.stack([np.bincount(row, minlength=len(table)) for row in _resamples(len(table), seed)])
+    drawn = _drawn(len(table), seed)
     with np.errstate(invalid="ignore"):
         return (drawn @ table.fillna(0.0).to_numpy(float)) / (drawn @ table.notna().to_numpy(float))
 
@@ -180,6 +186,7 @@ def _counted(signs: np.ndarray, ranks: np.ndarray) -> float:
     return float(min(1.0, 2.0 * tail))
 
 
+@cache
 def mcnemar(only_first: int, only_second: int) -> float:
     """p of McNemar's exact test; NaN where both answered the same questions."""
     either = only_first + only_second

@@ -220,11 +220,11 @@ def _cell(place: Any, measure: str, known: float, ours: pd.Series | None) -> dic
 def _ratio(group: Sequence[StoredRun], least: Mapping[int, Mapping[Any, float]]) -> tuple[float, int]:
     """Mean ratio of the best answer's merit to the proven least one, over factuals that have both; and their number."""
     ratios = [
-        merit / least[run.meta["seed"]][factual]
+        merit / known[factual]
         for run in group
-        if run.meta["seed"] in least
+        if (known := least.get(run.meta["seed"]))
         for factual, merit in _merits(run).items()
-        if factual in least[run.meta["seed"]]
+        if factual in known
     ]
     return (float(np.mean(ratios)) if ratios else math.nan), len(ratios)
 
@@ -237,7 +237,8 @@ def _merits(run: StoredRun, proven: bool = False) -> dict[Any, float]:
     for row in run.rows():
         if (row["factual"], row["ce"]) in sound and (not proven or row["status"] == Status.OPTIMAL):
             rows.setdefault(row["factual"], []).append(row["row"])
-    return {factual: _merit(run.space, frame.loc[[factual]], own) for factual, own in rows.items()}
+    space = run.space
+    return {factual: _merit(space, frame.loc[[factual]], own) for factual, own in rows.items()}
 
 
 def _merit(space: Space, factual: pd.DataFrame, rows: Sequence[Mapping[str, Any]]) -> float:

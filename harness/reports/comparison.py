@@ -145,6 +145,8 @@ class Comparison(OneFile):
 
     def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
         """Published means above the most that they can be."""
+        if not self.most:
+            return [], 0
         ran, looked, lines = self._ran(found), 0, []
         for row in self.compare(found).to_dict("records"):
             run = ran.get(self._translated(row))

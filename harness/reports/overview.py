@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ INTERVAL = "proximity"  # the criterion that a paper's table shows with its inte
 PRINTED = (INTERVAL, "sparsity", "plausibility", "robustness")  # and the others that it shows
 
 
+@lru_cache(maxsize=1)
 def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     """A table a dataset, methods down, models across: Markdown without a heading, and every number of the study."""
     datasets = numbers.study.datasets

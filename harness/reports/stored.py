@@ -53,8 +53,9 @@ def latest(folder: Path) -> list[StoredRun]:
     """The runs of an experiment that were asked to the end and scored, failures included: of equal names, the one that
     the last sweep made or took over."""
     found = {run.path.name: run for run in stored_runs(folder)}
+    labels = {name: run.label for name, run in found.items() if run.scored}
     order = [*found, *(Path(line["cell"]).name for line in sweep_lines(folder) if line["state"] != "failed")]
-    last = {found[name].label: found[name] for name in order if name in found and found[name].scored}
+    last = {labels[name]: found[name] for name in order if name in labels}
     if not last:
         raise HarnessError(f"no cell under {folder} is finished; run its experiment to the end.")
     return list(last.values())

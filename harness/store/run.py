@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from harness.core.explanation import Status
 from harness.core.objective import Objective
 from harness.core.space import Space
 from harness.core.target import Target
+from harness.data import read_bytes
 from harness.data.load import source_of
 from harness.models import pipeline
 from harness.models.files import checksum, load, read, save
@@ -29,7 +31,7 @@ from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
 
 KEPT = ("sha256", "trusted", "columns", "logical", "named", "settings")  # of ``WrappedModel``
-_read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
+_read: dict[str, Any] = {}  # the estimator read last, by what its file holds, and if it was published, its settings
 _written: list[tuple[Any, bytes]] = []  # the estimator stored last
 
 
@@ -229,7 +231,9 @@ class StoredRun:
         if path.is_file() or "family" not in (model := meta["config"]["model"]):
             return _estimator(path)
         dataset = meta["config"]["dataset"].get("name", meta["dataset"])
-        return reload_published(model, dataset, from_plain(meta["inputs"]))
+        content = read_bytes(source_of("the model", model["sources"][dataset]))
+        key = json.dumps([hashlib.sha256(content).hexdigest(), model, dataset, meta["inputs"]], sort_keys=True)
+        return _last(key, lambda: reload_published(model, dataset, from_plain(meta["inputs"])))
 
     def _described(self, wrapped: WrappedModel, known: dict[str, Any], labels: Sequence[Any]) -> Classifier:
         """The classifier of a model with steps, or made of others, as it was when the answers were made."""
@@ -296,13 +300,17 @@ def _put_estimator(estimator: Any, path: Path) -> None:
 
 
 def _estimator(path: Path) -> Any:
-    """The estimator in a file. The last one is kept: cells of one model hold files that are the same to the bit."""
-    digest = checksum(path) if path.is_file() else ""
-    if digest not in _read:
-        found = load(path)
+    """The estimator in a file; files of runs about one model are the same to the bit."""
+    return _last(checksum(path) if path.is_file() else "", lambda: load(path))
+
+
+def _last(key: str, read: Callable[[], Any]) -> Any:
+    """What is read, or was read last by the same key: runs of one model follow each other."""
+    if key not in _read:
+        found = read()
         _read.clear()
-        _read[digest] = found
-    return _read[digest]
+        _read[key] = found
+    return _read[key]
 
 
 def stored_runs(folder: Path, trust: bool = False) -> list[StoredRun]:
@@ -323,6 +331,5 @@ def stored_runs(folder: Path, trust: bool = False) -> list[StoredRun]:
 
 
 def sweep_lines(folder: Path) -> list[dict[str, Any]]:
-    """What the sweeps of a study noted of each run, in the order of the sweeps."""
-    records = sorted((answers_of(folder) / "sweeps").glob("*.jsonl"))
-    return [json.loads(line) for record in records for line in record.read_text().splitlines()]
+    """What the sweeps of a study noted of each run, in the order of the sweeps; lines cut short are dropped."""
+    return [line for record in sorted((answers_of(folder) / "sweeps").glob("*.jsonl")) for line in read_lines(record)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,12 @@ def test_a_number_may_be_wanted() -> None:
     task = make_task(numeric, Classifier(model, space_inputs(SPACE)), which="all")
     assert set(task.factuals["x"]) == {1.0, 2.0, 3.0, 4.0}
     assert set(task.targets.values()) == {Interval(5.0, np.inf)}
+
+
+def test_a_problem_is_sent_as_it_was_made(problem: Problem) -> None:
+    """Without what was computed of it here: each process begins with the same."""
+    rows = problem.encoded
+    sent = pickle.loads(pickle.dumps(problem))
+    assert "encoded" in vars(problem)
+    assert "encoded" not in vars(sent)
+    np.testing.assert_array_equal(sent.encoded, rows)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 from support.datasets import dataset_of, problem_on
@@ -104,6 +105,33 @@ def test_only_points_with_whole_categories_are_looked_at(method: Any, monkeypatc
     (columns,) = (c for f, c in zip(SPACE.features, SPACE.slices, strict=True) if not f.numeric)
     assert {tuple(sorted(point[columns])) for point in looked} == {(0.0,) * (columns.stop - columns.start - 1) + (1.0,)}
     assert len({tuple(point) for point in looked}) > 10
+
+
+def test_a_point_is_rounded_as_its_row_is() -> None:
+    """To the last bit: integers whole, and a number that has not moved the factual's own."""
+    question = problem_on(dataset_of("german_credit"), LogisticRegression(max_iter=1000))
+    question = replace(question, target=Label("good"))
+    factual, rng = refused(question).iloc[[0]], np.random.default_rng(0)
+    explainer = Roar().fit(question)
+    points = Met(explainer, factual)
+    for _ in range(50):
+        kept = rng.random(points.origin.shape) < 0.5
+        point = explainer.rounded(np.where(kept, points.origin, rng.random(points.origin.shape)))
+        (expected,) = question.space.encode(question.space.decode(point, like=factual))
+        np.testing.assert_array_equal(points.rounded(point), expected)
+
+
+def test_a_number_that_has_not_moved_is_the_factuals_own() -> None:
+    """Not what scaling makes of it, there and back, which is often another in the last bit."""
+    explainer, others = Roar().fit(problem("lr")), 0
+    for place in range(100):
+        factual = explainer.problem.train.iloc[[place]]
+        points = Met(explainer, factual)
+        points.own = points.own + 0.01  # as if it had been rounded so far
+        moved = points.rounded(points.origin)
+        others += int((moved != points.origin).any())
+        np.testing.assert_allclose(moved[:2] * (10, 2) - points.origin[:2] * (10, 2), 0.01)
+    assert others == 100
 
 
 def test_the_share_of_a_linear_model_is_that_of_draws() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
+from harness.certificate import Checker
 from harness.cli.build import CONF
 from harness.core.asked import Asked
 from harness.core.classifier import Classifier
@@ -51,7 +53,7 @@ def drawn(rng: np.random.Generator, size: int) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def asked(request: pytest.FixtureRequest) -> Asked:
+def questions(request: pytest.FixtureRequest) -> Asked:
     """Twenty questions with none to four answers each; answers share most values with their factual."""
     rng = np.random.default_rng(1)
     train = drawn(rng, 300)
@@ -64,11 +66,17 @@ def asked(request: pytest.FixtureRequest) -> Asked:
     return Asked(Problem(SPACE, classifier, train, labels, Label("yes")), factuals, answers, counts)
 
 
+@pytest.fixture
+def asked(questions: Asked) -> Asked:
+    """These, of a problem of which nothing was found yet."""
+    return replace(questions, problem=replace(questions.problem))
+
+
 def shuffled(asked: Asked, order: np.ndarray) -> Asked:
-    """The same questions in another order."""
+    """The same questions in another order, of a problem of which nothing was found yet."""
     alone = list(asked.alone())
     answers = pd.concat([alone[place][1] for place in order], ignore_index=True)
-    return Asked(asked.problem, asked.factuals.iloc[order], answers, asked.counts[order])
+    return Asked(replace(asked.problem), asked.factuals.iloc[order], answers, asked.counts[order])
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
@@ -76,7 +84,7 @@ def test_a_value_does_not_depend_on_other_questions(metric: Any, asked: Asked) -
     """Together, in another order, in halves, and each alone: the same bits."""
     together = metric.measure(asked)
     order = np.random.default_rng(2).permutation(len(asked.counts))
-    alone = [metric(factual, answers, asked.problem) for factual, answers in asked.alone()]
+    alone = [metric(factual, answers, replace(asked.problem)) for factual, answers in asked.alone()]
     np.testing.assert_array_equal(together, np.array(alone, dtype=float))
     np.testing.assert_array_equal(together[order], metric.measure(shuffled(asked, order)))
     np.testing.assert_array_equal(together[order[:10]], metric.measure(shuffled(asked, order[:10])))
@@ -131,3 +139,22 @@ def test_models_are_asked_about_many_rows_at_once(asked: Asked, monkeypatch: pyt
     robustness.invalidation_rate.measure(asked)
     assert sum(calls[1:]) == valid * robustness.DRAWS
     assert len(calls) == 1 + -(-valid // robustness.BLOCK)
+
+
+@pytest.mark.parametrize("measured", ["invalidation_rate", "region_validity", "certified_radius_linf"])
+def test_what_was_found_of_an_answer_is_kept(measured: str, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest answers are among all, and methods often give the same: the model is asked once, certified once."""
+    calls: list[int] = []
+    holds, certify = Label.holds, Checker.certify
+    monkeypatch.setattr(Label, "holds", lambda own, c, frame: calls.append(len(frame)) or holds(own, c, frame))
+    monkeypatch.setattr(Checker, "certify", lambda own, *a, **b: calls.append(1000) or certify(own, *a, **b))
+    metric = getattr(robustness, measured)
+    first = metric.measure(asked)
+    assert sum(calls) > 1000
+    calls.clear()
+    half = asked.where(np.arange(len(asked.answers)) % 2 == 0)
+    expected = metric.measure(replace(half, problem=replace(asked.problem)))
+    calls.clear()
+    np.testing.assert_array_equal(metric.measure(asked), first)
+    np.testing.assert_array_equal(metric.measure(half), expected)
+    assert calls == [len(asked.answers), len(half.answers)]

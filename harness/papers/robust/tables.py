@@ -264,13 +264,13 @@ class Rivals(OneFile):
 
 def shares(run: StoredRun, rho: float) -> tuple[float, float, float]:
     """The shares of a run's factuals whose answer is certified for a ball of radius rho, is valid, and is there."""
-    _, targets = run.factuals()
-    ball, least = Ball.scaled(run.space, "l2"), rho * (1 - RADIUS)
+    (_, targets), space, classifier = run.factuals(), run.space, run.classifier
+    ball, least = Ball.scaled(space, "l2"), rho * (1 - RADIUS)
     robust = valid = 0
     rows = [row for row in run.rows() if row["ce"] == 1]
     answered = [row for row in rows if row["row"] is not None]
     for row in answered:
-        judge = checker(run.space, run.classifier, targets[row["factual"]])
+        judge = checker(space, classifier, targets[row["factual"]])
         valid += judge.valid(row["row"])
         robust += judge.certify(row["row"], ball, least, nodes=NODES, exact=False).radius >= least
     asked = max(len(rows), 1)
