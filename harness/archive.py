@@ -43,10 +43,11 @@ def _options() -> argparse.ArgumentParser:
     unpacking.add_argument("folder", type=Path, nargs="?", help="where to (default: results/NAME)")
     unpacking.set_defaults(act=_unpack)
     joining = acts.add_parser("merge", help="bring the runs of several archives into one")
-    joining.add_argument("files", type=Path, nargs="+", help="archives with the same questions and estimators")
+    joined = "archives with the same questions and estimators; where two have a run, the first has precedence"
+    joining.add_argument("files", type=Path, nargs="+", help=joined)
     joining.add_argument("--into", type=Path, required=True, help=f"the archive to write, such as {PLACE}")
     joining.set_defaults(act=_merge)
-    verifying = acts.add_parser("verify", help="check an archive's sums, and all answers, verdicts and counts")
+    verifying = acts.add_parser("verify", help="check an archive's sums, all answers, verdicts, counts and distances")
     verifying.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
     verifying.set_defaults(act=_verify)
     calibrating = acts.add_parser("calibrate", help="ask three methods again here, so that seconds can be compared")
@@ -90,7 +91,8 @@ def _verify(options: argparse.Namespace) -> int:
     archive = Archive(options.file)
     metas = archive.metas()
     print(f"{options.file}: {len(metas)} runs of the study {archive.manifest['study']}, as they were packed")
-    print("".join(f"{line}\n" for line in merging.machines(metas.values())), end="")
+    said = [*merging.machines(metas.values()), *merging.limits(metas.values())]
+    print("".join(f"{line}\n" for line in said), end="")
     return check([options.file], doubts=misstated)
 
 

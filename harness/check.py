@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, short
 from harness.core.wording import UNCHECKED
 from harness.evaluation import retrained
 from harness.evaluation.checker import FAULTS, judge
@@ -56,9 +56,11 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
                 verdicts, claims = judge(run), run.objective is not None
                 wrongs = list(doubts(run, verdicts))
                 changed, absent = retrained.faults(run, verdicts)
-            except HarnessError as fault:
-                unread += 1
-                print(fault, file=sys.stderr)
+            except Exception as fault:
+                if not (run.packed or isinstance(fault, HarnessError)):
+                    raise
+                unread += 1  # anybody may have made an archive
+                print(fault if isinstance(fault, HarnessError) else _unreadable(run, fault), file=sys.stderr)
                 continue
             words = Counter(verdict["verdict"] for verdict in verdicts)
             wrong = [v for v in verdicts if v["verdict"] in FAULTS]
@@ -86,6 +88,12 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
     if unread:
         print(f"{unread} runs could not be read", file=sys.stderr)
     return 1 if faults or unread or doubted else 0
+
+
+def _unreadable(run: StoredRun, fault: Exception) -> str:
+    return (
+        f"{run.path.name} cannot be judged, as what is stored of it is damaged ({short(fault)}); get or pack it again."
+    )
 
 
 def proven_wrong(found: Sequence[StoredRun]) -> Iterator[str]:

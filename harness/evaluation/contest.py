@@ -34,7 +34,8 @@ def metrics_of(run: StoredRun) -> dict[str, Metric]:
 @cache
 def _metric(path: str) -> Metric | None:
     try:
-        return pkgutil.resolve_name(path)
+        found = pkgutil.resolve_name(path)
+        return found if isinstance(found, Metric) else None
     except (ImportError, AttributeError) as fault:
         log.warning("no column for the metric %s, which cannot be imported here (%s); set PYTHONPATH.", path, fault)
         return None
@@ -89,7 +90,7 @@ class Contest:
         One row a question, one column a method; NaN where it has no accepted counterfactual, or one of which the
         criterion is not defined.
     answered
-        Whether it has an accepted one, of the same shape.
+        Whether it has an accepted one, of the same shape; NA where it was not asked, as by its constraints none exists.
     coverage
         Share of the questions that each method answers.
     """
@@ -108,7 +109,7 @@ class Contest:
         questions = pd.Index(dict.fromkeys(index for entry in entries for index in entry.table.index))
         values = pd.DataFrame({entry.method: criterion.of(entry) for entry in able}, index=questions, dtype=float)
         coverage = pd.Series({entry.method: entry.coverage.value for entry in able}, dtype=float)
-        answered = pd.DataFrame({entry.method: entry.answered for entry in able}, index=questions, dtype=float) == 1
+        answered = pd.DataFrame({e.method: e.answered.astype("boolean") for e in able}, index=questions)
         return cls(task, criterion, values, answered, coverage)
 
     @cached_property
@@ -124,11 +125,13 @@ class Contest:
         """Normalised rank of each method (columns) in each question (rows), 0 is best.
 
         Who answers has none where the criterion is not defined; of diversity, who gives fewer than asked for is last.
+        Who was not asked has none.
         """
-        unranked = self.answered & self.values.isna() & (self.criterion.name != DIVERSITY)
-        return statistics.normalised_ranks(self.values, self.criterion.better, unranked)
+        undefined = self.answered & self.values.isna() & (self.criterion.name != DIVERSITY)
+        unranked = undefined.astype("boolean").fillna(True) | self.answered.isna()
+        return statistics.normalised_ranks(self.values, self.criterion.better, unranked.astype(bool))
 
-    @property
+    @cached_property
     def mean_ranks(self) -> pd.Series:
         """By method, best first."""
         return self.ranks.mean().sort_values(kind="stable")
@@ -140,7 +143,7 @@ class Contest:
             return set()
         return statistics.best(self.common.means, self.criterion.better, self.answered)
 
-    @property
+    @cached_property
     def places(self) -> dict[str, int]:
         """Place by method: shared with those that the pairs do not tell apart from the first of it."""
         apart = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.apart}
@@ -182,9 +185,9 @@ class Standing:
 
 
 def contests(study: Study, criterion: Criterion) -> list[Contest]:
-    """One a task of the study."""
+    """One a task of the study that has a question, and a method with the criterion."""
     found = (Contest.of(task, study.of_task(task), criterion) for task in study.tasks)
-    return [contest for contest in found if contest.values.shape[1]]
+    return [contest for contest in found if contest.values.size]
 
 
 def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> Standing:
@@ -193,7 +196,8 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
     by_task = pd.DataFrame({contest.task: contest.mean_ranks for contest in found}).T
     blocks = by_task.groupby([dataset_of[str(task)] for task in by_task.index], sort=False).mean()
     blocks = blocks.reindex(columns=[method for method in study.methods if method in blocks])
-    whole = [name for name in by_task if by_task[name].notna().all() and len(by_task) == len(study.tasks)]
+    empty = sum(bool(entries := study.of_task(task)) and not any(len(e.table) for e in entries) for task in study.tasks)
+    whole = [name for name in by_task if by_task[name].notna().all() and len(by_task) == len(study.tasks) - empty]
     test = statistics.friedman(blocks[[name for name in blocks if name in whole]])
     places: Mapping[str, int] = {}
     if test is not None:
@@ -228,16 +232,16 @@ def rank_estimates(study: Study, standing: Standing, found: Sequence[Contest]) -
 
 
 def coverages(study: Study) -> dict[str, list[float]]:
-    """By method, its coverage of each task that it takes."""
-    covered: dict[str, list[float]] = {}
+    """By method, its coverage of each task that it takes and that has a question."""
+    covered: dict[str, list[float]] = {entry.method: [] for entry in study.entries if entry.refusal is None}
     for entry in study.entries:
-        if entry.refusal is None:
-            covered.setdefault(entry.method, []).append(entry.coverage.value)
+        if entry.refusal is None and len(entry.table):
+            covered[entry.method].append(entry.coverage.value)
     return covered
 
 
 def too_few(study: Study) -> frozenset[str]:
     """Methods that cover less than half of what the best covers: by mean over the tasks that each takes."""
     covered = coverages(study)
-    means = pd.Series({name: sum(values) / len(values) for name, values in covered.items()}, dtype=float)
+    means = pd.Series({name: sum(values) / len(values) for name, values in covered.items() if values}, dtype=float)
     return frozenset(means.index) - frozenset(statistics.comparable(means))

@@ -12,10 +12,11 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.evaluation.pace import machine_of
-from harness.evaluation.study import SCORES, SHOWN, posed
+from harness.evaluation.study import SCORES, SHOWN, identity, posed, settings
 from harness.models.canonical import canonical
 from harness.store.archive import ANSWERS, MODEL, SWEEPS, Archive, answers_of, pack
 
+LIMITS = ("time_limit", "group_time_limit", "memory_limit", "threads", "n_counterfactuals")  # settings
 _digests: dict[tuple[Path, str], str] = {}  # of estimators, by archive and member
 
 
@@ -66,6 +67,10 @@ class Piece:
         return frozenset(self.archive.content(self.run, "rows.jsonl").splitlines())
 
     @property
+    def finished(self) -> bool:
+        return {"done", SCORES} <= self._files.keys()
+
+    @property
     def size(self) -> tuple[int, int]:
         """How many answers it has, and how many scores of each."""
         return len(self.rows), self.archive.content(self.run, SCORES).partition(b"\n")[0].count(b",")
@@ -78,7 +83,8 @@ class Piece:
 def merge(files: Sequence[Path], into: Path) -> list[str]:
     """Write one archive of the runs of several; of a run that several have, the one that went on longest.
 
-    Returns sentences about what it holds.
+    The earlier of the files has precedence: of runs that went on equally long, of notes that are not equal, and of runs
+    that differ in nothing but the code that answered. Returns sentences about what the archive holds.
 
     Raises
     ------
@@ -90,13 +96,26 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
     if differing := list(_differing(pieces)):
         more = f"; and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
         raise HarnessError(f"the archives cannot be merged: {'; '.join(differing[:SHOWN])}{more}.")
-    longest = {piece.run: piece for piece in sorted(pieces, key=lambda piece: piece.size)}
+    first: dict[str, Piece] = {}  # that is finished, of those equal but for the code
+    for piece in filter(lambda piece: piece.finished, pieces):
+        first.setdefault(identity(piece.meta), piece)
+    longest: dict[str, Piece] = {}
+    left_out = []
+    for piece in pieces:
+        known = first.get(identity(piece.meta), piece)
+        if piece.archive is not known.archive and piece.run not in known.archive.manifest["runs"]:
+            left_out.append(f"{piece} is left out, as {known.archive.file} has its answers by other code")
+        elif piece.run not in longest or piece.size > longest[piece.run].size:
+            longest[piece.run] = piece
     notes: dict[str, Path] = {}
     for path in (path for file in files for path in (answers_of(file) / SWEEPS).iterdir()):
-        if path.name not in notes or path.stat().st_size > notes[path.name].stat().st_size:
+        size = notes.setdefault(path.name, path).stat().st_size
+        if path.suffix == ".jsonl" and path.stat().st_size > size:  # a sweep that went on
             notes[path.name] = path
     pack(archives[0].manifest["study"], {run: piece.folder for run, piece in longest.items()}, notes.values(), into)
-    return [f"{into}: {len(longest)} runs of {len(archives)} archives", *machines(p.meta for p in longest.values())]
+    kept = [piece.meta for piece in longest.values()]
+    said = f"{into}: {len(longest)} runs of {len(archives)} archives"
+    return [said, *left_out, *machines(kept), *limits(kept)]
 
 
 def machines(metas: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -106,16 +125,34 @@ def machines(metas: Iterable[Mapping[str, Any]]) -> list[str]:
     return [f"seconds are of {len(found)} machines, and compare only as calibrated: {listed}"] if len(found) > 1 else []
 
 
-def _differing(pieces: Iterable[Piece]) -> Iterable[str]:
+def limits(metas: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each limit that is not the same in all runs of a task."""
+    found: dict[str, dict[str, Counter[str]]] = {name: {} for name in LIMITS}
+    for meta in metas:
+        plain = settings(meta)
+        for name in filter(plain.__contains__, LIMITS):
+            found[name].setdefault(f"{meta['dataset']}/{meta['model']}", Counter())[str(plain[name])] += 1
+    sentences = []
+    for name, tasks in found.items():
+        if several := {task: counts for task, counts in tasks.items() if len(counts) > 1}:
+            task, counts = next(iter(several.items()))
+            more = f", and in {len(several) - 1} more tasks" if len(several) > 1 else ""
+            listed = ", ".join(f"{value} ({count} runs)" for value, count in counts.most_common())
+            sentences.append(f"{name} is not the same in all runs of {task}: {listed}{more}; tables name it")
+    return sentences
+
+
+def _differing(pieces: Sequence[Piece]) -> Iterable[str]:
     """Sentences about pieces of equal names that are not equal."""
     tasks: dict[str, Piece] = {}
     runs: dict[str, Piece] = {}
+    for piece in sorted(pieces, key=lambda piece: -len(piece.rows)):
+        runs.setdefault(piece.run, piece)
     for piece in pieces:
         first = tasks.setdefault(piece.name, piece)
         if first.question != piece.question:
             yield f"{piece} has another question than {first}"
         elif first.model != piece.model:
             yield f"{piece} has another estimator than {first}"
-        same = runs.setdefault(piece.run, piece)
-        if not (same.rows <= piece.rows or piece.rows <= same.rows):
-            yield f"{piece} has other answers than {same}"
+        if not piece.rows <= runs[piece.run].rows:
+            yield f"{piece} has other answers than {runs[piece.run]}"

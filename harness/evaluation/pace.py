@@ -108,10 +108,15 @@ def _read(path: Path) -> Calibration:
 
 
 def scaled(scores: pd.DataFrame, pace: float) -> pd.DataFrame:
-    """Scores with their seconds as on the machine that they are compared on; as they are where no factor is known."""
+    """Scores with their seconds as on the machine that they are compared on; as they are where no factor is known.
+
+    A question without an accepted answer counts its limit, which is the same on both.
+    """
     if math.isnan(pace) or pace == 1.0:
         return scores
-    return scores.assign(**{name: scores[name] * pace for name in TIMES if name in scores})
+    times = {name: scores[name] * pace for name in TIMES if name in scores}
+    times["seconds"] = times["seconds"].where(scores["coverage"] > 0, scores["seconds"])
+    return scores.assign(**times)
 
 
 @dataclass(frozen=True)

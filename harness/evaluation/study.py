@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +44,7 @@ DATA = {"dataset", *CONSTRAINTS}
 TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals", "desired", "satisfied"}
 ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
 SHOWN = 5  # questions of a sentence
+BESIDE = "Seconds of {} of {} runs were taken while other factuals or runs went on: they are no fair times."
 FAULTS = ("invalid", "incoherent", "not permitted", "late", "beyond its limits", "worse than claimed")
 
 
@@ -171,6 +172,8 @@ class Entry:
 
     def seed_spread(self, metric: str) -> float:
         """Standard deviation over seeds of a run's mean; NaN with one."""
+        if self.seeds == 1:
+            return math.nan
         means = [part[metric].mean() for part in self.by_seed if metric in part]
         return float(np.std(means, ddof=1)) if len(means) > 1 else math.nan
 
@@ -288,6 +291,12 @@ class Study:
         why = next((e.reason for e in self.entries if e.task == task and e.impossible and e.reason), "by proof")
         return f"none exists for {len(gone)} question{'s' * (len(gone) != 1)} ({shown}), which are counted apart: {why}"
 
+    def beside(self, tasks: Collection[str]) -> list[str]:
+        """A sentence where seconds of some tasks were taken while other factuals or runs went on."""
+        outcomes = [outcome for entry in self.entries if entry.task in tasks for outcome in entry.outcomes]
+        count = sum(outcome["timed_beside"] for outcome in outcomes)
+        return [BESIDE.format(count, len(outcomes))] if count else []
+
     @property
     def refused(self) -> list[Entry]:
         return [entry for entry in self.entries if entry.refusal is not None]
@@ -314,13 +323,13 @@ def latest(folder: Path) -> list[StoredRun]:
     kept: dict[str, StoredRun] = {}
     for name in order:
         if name in found and found[name].asked and (found[name].path / SCORES).is_file():
-            kept[_identity(found[name].meta)] = found[name]
+            kept[identity(found[name].meta)] = found[name]
     if not kept:
         raise HarnessError(f"no run under {folder} is finished and scored; run its experiment to the end.")
     return list(kept.values())
 
 
-def _identity(meta: Mapping[str, Any]) -> str:
+def identity(meta: Mapping[str, Any]) -> str:
     """All that tells a run from another, but for the code that answered."""
     names = [meta[name] for name in ("dataset", "model", "method", "seed")]
     return json.dumps([names, settings(meta)], sort_keys=True, default=str)
@@ -334,7 +343,7 @@ def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 def posed(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Of the settings of a run, those that say what is asked of which model: people, data, constraints, estimator."""
-    return {key: value for key, value in settings(meta).items() if _of_task(key) or key.partition(".")[0] in DATA}
+    return {key: value for key, value in settings(meta).items() if _of_task(key) or _of_data(key)}
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -351,7 +360,8 @@ def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
 
     A name that several runs share is followed by the settings in which these differ. Those of the model and the people
     follow the task, and are compared among all runs of a dataset and model; so are those of constraints and limits, and
-    follow the method; parameters of a method are compared among its own runs.
+    follow the method; parameters of a method are compared among its own runs. The third are the constraints and the
+    number of counterfactuals: what is proven of a question under these holds whatever the limits of time were.
     """
     plain = [settings(meta) for meta in metas]
     task_keys: dict[str, set[str]] = {}  # by dataset
@@ -370,7 +380,7 @@ def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     for meta, own in zip(metas, plain, strict=True):
         task = _with(f"{meta['dataset']} / {meta['model']}", _described(own, task_keys.get(meta["dataset"], set())))
         method = _with(meta["method"], _described(own, shared_keys | own_keys[meta["method"]]))
-        labels.append((task, method, _described(own, shared_keys)))
+        labels.append((task, method, _described(own, filter(_of_question, shared_keys))))
     return labels
 
 
@@ -392,6 +402,14 @@ def _alike(metas: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[lis
 def _of_task(key: str) -> bool:
     first, _, rest = key.partition(".")
     return first in TASK or (first == "dataset" and rest.partition(".")[0] not in CONSTRAINTS)
+
+
+def _of_data(key: str) -> bool:
+    return key.partition(".")[0] in DATA
+
+
+def _of_question(key: str) -> bool:
+    return _of_data(key) or key == "n_counterfactuals"
 
 
 def _described(plain: Mapping[str, Any], keys: Iterable[str]) -> str:

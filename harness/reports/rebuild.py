@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.reports.stored import latest
-from harness.store.archive import SUFFIX, answers_of, folder_of
+from harness.store.archive import ANSWERS, SUFFIX, answers_of, folder_of, has_answers
+
+log = logging.getLogger("harness")
 
 
 def command(program: str, description: str, folders: str = "+") -> argparse.ArgumentParser:
@@ -40,6 +43,9 @@ def folders_of(arguments: Sequence[str]) -> list[Path]:
             folders += (
                 [home / name for name in value.split(",")] if key in {"experiment", "study"} else [Path(argument)]
             )
+    for file in (folder for folder in folders if folder.suffix == SUFFIX):
+        if has_answers(folder_of(file) / ANSWERS):
+            log.warning("%s has answers of its own: these are read, and not %s.", folder_of(file), file)
     return [folder_of(folder) if folder.suffix == SUFFIX else folder for folder in folders]
 
 

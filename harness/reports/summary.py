@@ -28,7 +28,6 @@ log, results = logging.getLogger("harness"), logging.getLogger("harness-results"
 
 GROUPED = {"group/points": "points", "group/gap": "points_gap"}
 REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
-BESIDE = "Seconds of {} of {} runs were taken while other factuals or runs went on: they are no fair times."
 OWN = (
     "dataset", "model", "method", "seeds", "n", "coverage", "filled", "validity", "optimal", *GROUPED.values(), "s",
     "s_p95", "cpu_s", "model_s", "setup_s",
@@ -69,9 +68,7 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
 def _told(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
     """The tables of some tasks with their titles, and what is to be said beside them."""
     parts = ((ALONE, _alone(numbers, tasks)), (COMPARED, _compared(numbers, tasks)))
-    runs = [outcome for entry in numbers.study.entries if entry.task in tasks for outcome in entry.outcomes]
-    beside = sum(outcome["timed_beside"] for outcome in runs)
-    notes = [*([BESIDE.format(beside, len(runs))] if beside else []), *numbers.study.machines]
+    notes = [*numbers.study.beside(tasks), *numbers.study.machines]
     notes += [*_left_out(numbers, tasks), *_unaccepted(numbers.study.entries, tasks)]
     return [(title, frame) for title, frame in parts if len(frame)], notes
 

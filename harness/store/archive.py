@@ -46,6 +46,7 @@ MODEL = re.compile(r"(estimators/[0-9a-f]{64}\.skops|models/[0-9a-f]{64}\.\w+)\.
 LARGEST, UNPACKED = 500_000_000, 2_000_000_000  # bytes of an archive, and of all that it holds
 LISTED, MEMBERS = 50_000_000, 100_000  # bytes of a manifest; files in an archive
 PLAIN = re.compile(r"(?!\.)[^/\\:\x00-\x1f]{1,255}")  # a file's name, which leads nowhere else
+DESCRIBED = ("dataset", "model", "method", "seed", "config", "space", "inputs", "classes", "threshold")  # of each run
 TABLES_OF = {file: name for name, (file, _) in TABLES.items()}
 MEMORY = 100_000_000  # bytes that xz may take
 SWEEPS, ANSWERS = "sweeps", "answers"  # folders of a study that are packed; all else is made of them
@@ -216,6 +217,12 @@ class Archive:
             for file, where in {"cell.json": None, **files}.items():
                 if where not in (self.contents if where not in TABLES else {TABLES_OF.get(file)}):
                     raise HarnessError(f"{file} of {name} is not in it")
+            meta = json.loads(self.content(name, "cell.json"))
+            if lacking := [key for key in DESCRIBED if key not in meta]:
+                raise HarnessError(f"cell.json of {name} has no {', '.join(lacking)}")
+            texts = all(isinstance(meta[key], str) for key in ("dataset", "model", "method"))
+            if not (texts and isinstance(meta["config"], dict)):
+                raise HarnessError(f"cell.json of {name} describes no run")
         if lacking := [name for name in self.manifest[SWEEPS].values() if name not in self.contents]:
             raise HarnessError(f"{lacking[0]} is not in it")
 

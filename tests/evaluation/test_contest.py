@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def test_quantiles_leave_out_what_is_not_known() -> None:
 
 
 def test_names_say_what_differs() -> None:
-    """Nothing where all is equal; a setting that one run lacks differs."""
+    """Nothing where all is equal; a setting that one run lacks differs. The third are constraints, and no limits."""
 
     def meta(method: str, /, **config: Any) -> dict[str, Any]:
         return {"dataset": "d", "model": "m", "method": method, "config": config}
@@ -111,6 +112,10 @@ def test_names_say_what_differs() -> None:
     assert [task for task, _, _ in named(people)] == ["d / m (n_factuals=5)", "d / m (n_factuals=7)"]
     own = [meta("a", method={"rho": 1}), meta("a", method={}), meta("b", method={"rho": 1})]
     assert [method for _, method, _ in named(own)] == ["a (rho=1)", "a", "b"]
+    kept = [meta("a", immutable=["x"], time_limit=5), meta("b", immutable=["x"], time_limit=9), meta("a", immutable=[])]
+    assert [posed for _, _, posed in named(kept)] == ['immutable=["x"]', 'immutable=["x"]', "immutable=[]"]
+    counts = [meta("a", n_counterfactuals=number, time_limit=5) for number in (1, 3)]
+    assert [posed for _, _, posed in named(counts)] == ["n_counterfactuals=1", "n_counterfactuals=3"]
 
 
 # --- a task -------------------------------------------------------------------------------------------------------
@@ -158,6 +163,18 @@ def test_who_gives_fewer_than_asked_is_last_in_diversity() -> None:
     found = Contest.of("t", [whole, single], MANY)
     np.testing.assert_equal(found.ranks.to_numpy(), [[0.0, 1.0]] * 6)
     assert (found.pairs[0].difference.n, found.pairs[0].only_first) == (0, 0)
+
+
+def test_who_was_not_asked_loses_nothing() -> None:
+    """By a question that its own constraints leave without a counterfactual: it has no rank there, and no rival."""
+    loose, strict = entry("loose", [0.2] * 12), entry("strict", [0.1] * 12)
+    strict = replace(strict, table=strict.table.iloc[8:])
+    near, many = (Contest.of("t", [loose, strict], criterion) for criterion in (NEAR, MANY))
+    np.testing.assert_equal(near.ranks.to_numpy(), [[NAN, NAN]] * 8 + [[1.0, 0.0]] * 4)
+    np.testing.assert_equal(many.ranks.to_numpy(), [[NAN, NAN]] * 8 + [[0.0, 1.0]] * 4)
+    for pair in (*near.pairs, *many.pairs):
+        assert (pair.difference.n, pair.only_first, pair.only_second) == (4, 0, 0)
+        assert math.isnan(pair.mcnemar)
 
 
 def test_the_best_mean_needs_ten_questions() -> None:
@@ -214,6 +231,15 @@ def test_five_data_sets_have_a_test() -> None:
     assert (four.test, four.places) == (None, {})
 
 
+def test_a_task_without_a_question_says_nothing() -> None:
+    """As where all are proven impossible: the five others have their test, and nobody answers too few."""
+    empty = [entry(method, [], dataset="d5", task="t5") for method in "abc"]
+    found = stood(study(*many(5, 5).entries, *empty))
+    assert found.test is not None
+    assert found.places == {"a": 1, "b": 1, "c": 3}
+    assert (len(found.ranks), found.too_few) == (5, frozenset())
+
+
 def test_a_data_set_is_one_block() -> None:
     """However many tasks it has: ten on two data sets are two."""
     found = stood(many(10, 2))
@@ -236,7 +262,7 @@ def test_one_task_has_places_by_its_pairs() -> None:
 
 
 def test_who_covers_less_than_half_of_the_best_has_too_few() -> None:
-    """By the mean over the tasks that each takes; refusals are not counted."""
+    """By the mean over the tasks that each takes, as of one answered of three; refusals are not counted."""
     half, less = [0.1, 0.1, NAN, NAN], [0.1, NAN, NAN, NAN]
     found = study(
         entry("all", [0.1] * 4),
@@ -245,6 +271,9 @@ def test_who_covers_less_than_half_of_the_best_has_too_few() -> None:
         entry("refuses", [NAN] * 4, refusal="no"),
         entry("mean", [0.1] * 4),
         entry("mean", [NAN] * 4, task="other"),
+        entry("rare", [0.1] * 4),
+        *(entry("rare", [NAN] * 4, task=task) for task in ("other", "third")),
     )
-    assert contest.coverages(found) == {"all": [1.0], "half": [0.5], "less": [0.25], "mean": [1.0, 0.0]}
-    assert too_few(found) == {"less"}
+    expected = {"all": [1.0], "half": [0.5], "less": [0.25], "mean": [1.0, 0.0], "rare": [1.0, 0.0, 0.0]}
+    assert contest.coverages(found) == expected
+    assert too_few(found) == {"less", "rare"}

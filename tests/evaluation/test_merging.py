@@ -60,6 +60,65 @@ def test_of_a_run_that_went_on_the_longer_one_is_kept(problem: Problem, tmp_path
         assert len(found.rows()) == 2
 
 
+def test_the_first_archive_has_precedence(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """Of runs that went on equally far, and of calibrations of the same machines."""
+    for name in ("a", "b"):
+        run = stored_run(tmp_path / name / "toy", problem, "lr", "one")
+        scores = run.path / "scores.csv"
+        scores.write_text(scores.read_text().replace(",0.1,", f",{name == 'b':.1f},"))
+        (tmp_path / name / "toy" / "sweeps").mkdir()
+        (tmp_path / name / "toy" / "sweeps" / "calibration-1.json").write_text(name * (1 + (name == "b")))
+    for first, second in (("a", "b"), ("b", "a")):
+        merge([packed(first), packed(second)], tmp_path / "merged.ceh")
+        (found,) = stored_runs(tmp_path / "merged.ceh")
+        assert (found.path / "scores.csv").read_bytes() == next((tmp_path / first).rglob("scores.csv")).read_bytes()
+        assert (found.path.parents[1] / "sweeps" / "calibration-1.json").read_text() in {"a", "bb"} & {first, first * 2}
+
+
+def test_answers_by_other_code_do_not_replace_those_of_the_first(
+    problem: Problem, tmp_path: Path, packed: Packed
+) -> None:
+    """One that differs in nothing but the code is left out, and said to be; within an archive both stay."""
+    for name, codes in {"a": ("1", "2"), "b": ("2", "3")}.items():
+        for code in codes:
+            run = stored_run(tmp_path / name / "toy", problem, "lr", "one")
+            run.path.rename(run.path.with_name(f"toy-lr-one-{code}"))
+    into = tmp_path / "merged.ceh"
+    _, said = merge([packed("a"), packed("b")], into)
+    first, second = tmp_path / "a.ceh", tmp_path / "b.ceh"
+    assert said == f"toy-lr-one-3 of {second} is left out, as {first} has its answers by other code"
+    assert [run.path.name for run in stored_runs(into)] == ["toy-lr-one-1", "toy-lr-one-2"]
+
+
+def test_answers_that_were_only_begun_give_way_to_finished_ones(
+    problem: Problem, tmp_path: Path, packed: Packed
+) -> None:
+    for name, code in {"a": "1", "b": "2"}.items():
+        run = stored_run(tmp_path / name / "toy", problem, "lr", "one")
+        if name == "a":
+            (run.path / "done").unlink()
+        run.path.rename(run.path.with_name(f"toy-lr-one-{code}"))
+    into = tmp_path / "merged.ceh"
+    for files in (["a", "b"], ["b", "a"]):
+        _, said = merge([packed(name) for name in files], into)
+        assert said.startswith("toy-lr-one-1 of ")
+        assert [run.path.name for run in stored_runs(into)] == ["toy-lr-one-2"]
+
+
+def test_each_piece_is_compared_with_the_longest(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """Begun in one archive, and ended with other seconds in two."""
+    for name in ("a", "b", "c"):
+        run = stored_run(tmp_path / name / "toy", problem, "lr", "one")
+        path = run.path / "rows.jsonl"
+        first, second = path.read_text().splitlines(keepends=True)
+        ended = {"a": "", "b": second, "c": second.replace('"seconds": 0.1', '"seconds": 0.2')}[name]
+        path.write_text(first + ended)
+    for files in ("abc", "cab", "bac"):
+        with pytest.raises(HarnessError, match="has other answers than"):
+            merge([packed(name) for name in files], tmp_path / "merged.ceh")
+    assert len(merge([packed("a"), packed("b")], tmp_path / "merged.ceh")) == 1
+
+
 def _another_person(run: StoredRun) -> None:
     lines = (run.path / "factuals.jsonl").read_text().splitlines(keepends=True)
     (run.path / "factuals.jsonl").write_text(lines[0])
@@ -122,6 +181,20 @@ def test_two_machines_are_told(problem: Problem, tmp_path: Path, packed: Packed)
         stored_run(tmp_path / name / "toy", problem, "lr", method).update(environment={"cpu": f"cpu {name}"})
     (_, said) = merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
     assert said == "seconds are of 2 machines, and compare only as calibrated: cpu a (1 runs); cpu b (1 runs)"
+
+
+def test_limits_that_differ_are_told(
+    problem: Problem, tmp_path: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Within a task; by merge, and by verify."""
+    for name, method, limit in (("a", "one", 5), ("a", "two", 5), ("b", "three", 60)):
+        stored_run(tmp_path / name / "toy", problem, "lr", method, time_limit=limit)
+    (_, said) = merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+    assert said == "time_limit is not the same in all runs of toy/lr: 5 (2 runs), 60 (1 runs); tables name it"
+    assert command.main(["verify", str(tmp_path / "merged.ceh")]) == 0
+    assert f"{said}\n" in capsys.readouterr().out
+    assert command.main(["verify", str(tmp_path / "a.ceh")]) == 0
+    assert "time_limit" not in capsys.readouterr().out
 
 
 def test_the_command_says_why(

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from support.studies import stored_run
 
@@ -13,7 +14,7 @@ from harness.core.errors import HarnessError
 from harness.core.problem import Problem
 from harness.evaluation.contest import SECONDS, Criterion, contests
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.pace import Calibration, calibrations, paces
+from harness.evaluation.pace import Calibration, calibrations, paces, scaled
 from harness.evaluation.study import Study
 from harness.reports.page.charts import reached
 
@@ -48,6 +49,13 @@ def test_doubtful_ones_have_no_factor(change: dict[str, object], why: str) -> No
 
 def _on(cpu: str) -> dict[str, dict[str, str]]:
     return {"environment": {"cpu": cpu}}
+
+
+def test_all_times_of_a_question_are_scaled() -> None:
+    """By a half each; seconds of a fit stay as they are, and so does the limit of who has no answer."""
+    columns = ["coverage", "seconds", "cpu_seconds", "model_seconds", "fit_seconds"]
+    scores = pd.DataFrame([[1.0, 2.0, 4.0, 1.0, 8.0], [0.0, 5.0, 4.0, 1.0, 8.0]], columns=columns)
+    assert scaled(scores, 0.5).to_numpy().tolist() == [[1.0, 1.0, 2.0, 0.5, 8.0], [0.0, 5.0, 2.0, 0.5, 8.0]]
 
 
 def test_each_task_is_of_the_machine_of_most_of_its_runs() -> None:
@@ -87,7 +95,7 @@ def test_a_study_ranks_seconds_as_calibrated_and_no_others(problem: Problem, tmp
     assert means["one"] == means["two"] == pytest.approx((0.75 + 0.5) / 2)
     assert reached(study, contests(study, NEAR))[1]["three"][0] == pytest.approx(0.05)
     shown = Numbers(study).table().query("number == 'seconds' and method == 'three'")["value"].item()
-    assert shown == pytest.approx(0.5 * (0.1 + 5) / 2)  # the median of 0.1 s and of a limit of 5 s
+    assert shown == pytest.approx((0.5 * 0.1 + 5) / 2)  # the median of 0.1 s, as on the other, and of a limit of 5 s
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports.canvas import COLOURS
 from harness.reports.departures import departures
+from harness.reports.site.board import board
 from harness.reports.site.build import PAGES
 from metrics import _example as loans
 
@@ -83,6 +84,32 @@ def test_the_board_has_the_numbers_of_the_study(home: Path) -> None:
     assert views["loans", ""]["methods"]["1"] == guess
     places = [(line["method"], line["place"]) for line in views["loans", "lr"]["by"]["proximity"]["lines"]]
     assert places == [(0, "1"), (1, "2"), (3, "2")]
+
+
+def test_the_board_has_the_least_of_several_coverages(tmp_path: Path) -> None:
+    """Four of twelve on one model, eight on the other: a half together, a third at least, to six digits."""
+    paths = [*PATHS, "metrics.proximity.gower"]
+    for model, answered in (("lr", 4), ("rf", 8)):
+        answers = [GRANTED] * answered + [None] * (12 - answered)
+        started(tmp_path, loans.problem, loans.factual, answers, paths=paths, model=model)
+    found = {view["model"]: view["methods"][0] for view in board(Numbers(Study.of(tmp_path)))["views"]}
+    assert found[""] == {"coverage": [0.5, None, None], "least": 0.333333, "few": False, "took": 2}
+    assert (found["lr"]["least"], found["rf"]["least"]) == (0.333333, 0.666667)
+
+
+def test_the_board_says_who_was_not_asked_and_what_was_timed_beside_others(tmp_path: Path) -> None:
+    """One method of two about the second model; of three runs, one went on beside others."""
+    for model, method in (("lr", "one"), ("rf", "one"), ("lr", "two")):
+        answers, paths = [GRANTED] * 12, [*PATHS, "metrics.proximity.gower"]
+        run = started(tmp_path, loans.problem, loans.factual, answers, paths=paths, model=model, method=method)
+    rows = run.path / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"seconds"', '"beside": 2, "seconds"', 1))
+    shown = board(Numbers(Study.of(tmp_path)))
+    assert shown["methods"] == ["one", "two"]
+    unasked = {view["model"]: view["unasked"] for view in shown["views"]}
+    assert unasked == {"": [["loans / rf", [1]]], "lr": [], "rf": [["loans / rf", [1]]]}
+    (said,) = shown["machines"]
+    assert said.startswith("Seconds of 1 of 3 runs were taken while other factuals or runs went on")
 
 
 def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,7 @@ from harness.evaluation import scoring
 from harness.evaluation.checker import judge
 from harness.evaluation.contest import too_few
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.study import SCORES, Study, read_scores
+from harness.evaluation.study import SCORES, Study, latest, read_scores
 from harness.reports import summary
 from harness.reports.overview import for_paper, overview
 from harness.store.rows import answer_row
@@ -57,9 +58,10 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         infeasible: bool = False,
         valid: bool = True,
         permitted: bool = True,
+        limit: int = 5,
     ) -> StoredRun:
         made = StoredRun(tmp_path / f"{method}-{model}")
-        config = {"model_seed": seed, "method": {"_target_": method}, "time_limit": 5}
+        config = {"model_seed": seed, "method": {"_target_": method}, "time_limit": limit}
         names = {"dataset": "toy", "model": model, "method": method}
         meta = {**names, "n_counterfactuals": 2, "seed": 0, "config": config}
         made.start(meta, problem.space, problem.classifier, {identity: problem.target}, claims, factual)
@@ -170,6 +172,16 @@ def test_a_question_without_a_counterfactual_is_counted_apart(made: Made, tmp_pa
     assert "toy / lr: none exists for 1 question" in (tmp_path / "summary.md").read_text()
 
 
+def test_a_proof_holds_whatever_the_limit(made: Made) -> None:
+    """Also for a method that was asked with another one, which names it; and there, too, an answer refutes it."""
+    runs = [made("a", infeasible=True), made("b", status=Status.FOUND, valid=False, limit=60)]
+    study = Study.among("toy", runs)
+    assert study.methods == ["a (time_limit=5)", "b (time_limit=60)"]
+    assert [len(entry.table) for entry in study.entries] == [0, 0]
+    refuted = Study.among("toy", [runs[0], made("c", status=Status.FOUND, claims=None, limit=60)])
+    assert (refuted.impossible, len(refuted.faults)) == ({}, 1)
+
+
 @pytest.mark.parametrize("claims", [None, TWO_CHANGES, ROBUST, replace(L1, causal=True)], ids=str)
 def test_a_proof_under_limits_of_ones_own_is_nothing_found(made: Made, claims: Objective | None) -> None:
     study = Study.among("toy", [made("a", infeasible=True, claims=claims)])
@@ -240,3 +252,13 @@ def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
     said = "loans / tree: none exists for 1 question (1), which are counted apart: proof, all is settled."
     assert said in overview(numbers)[0]
     assert said.removeprefix("loans / tree: n") in for_paper(numbers)[0].caption
+
+
+def test_of_equal_runs_the_last_of_the_sweeps_counts(tmp_path: Path) -> None:
+    """Two that differ in the code that answered alone: not the one whose folder comes last by name."""
+    runs = [started(tmp_path, loans.problem, loans.factual, [GRANTED], fingerprint=name) for name in ("1", "2")]
+    (tmp_path / "sweeps").mkdir()
+    for order in (runs, runs[::-1]):
+        lines = [{"cell": f"elsewhere/{run.path.name}", "label": run.label, "state": "done"} for run in order]
+        (tmp_path / "sweeps" / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        assert [run.path for run in latest(tmp_path)] == [order[1].path]

@@ -204,6 +204,45 @@ def test_verify_finds_what_does_not_follow_from_the_answers(
     assert said in capsys.readouterr().err
 
 
+def test_verify_finds_distances_that_are_none_of_the_answers(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By which methods are ranked; and scores where an answer has no verdict."""
+    run = stored_runs(study)[0]
+    run.update(scored={"metrics": {"names": ["metrics.proximity.l1"]}, "population": "accepted"})
+    assert command.main(["pack", str(study), str(tmp_path / "good.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "good.ceh")]) == 0
+    path, verdicts = run.path / "scores.csv", run.path / "verdicts.jsonl"
+    scores = pd.read_csv(path)
+    assert scores["distance/l1"].notna().any()
+    scores.assign(**{"nearest/distance/l1": scores["nearest/distance/l1"] / 2}).to_csv(path, index=False)
+    assert command.main(["pack", str(study), str(tmp_path / "bad.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "bad.ceh")]) == 1
+    assert "its scores do not follow from its answers: nearest/distance/l1\n" in capsys.readouterr().err
+    verdicts.write_text(verdicts.read_text().splitlines(keepends=True)[0])
+    assert command.main(["pack", str(study), str(tmp_path / "bad.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "bad.ceh")]) == 1
+    assert "it has scores, and 1 answers without a verdict" in capsys.readouterr().err
+    rows = run.path / "rows.jsonl"
+    rows.write_text(rows.read_text().splitlines(keepends=True)[0])
+    assert command.main(["pack", str(study), str(tmp_path / "bad.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "bad.ceh")]) == 1
+    assert "it has scores, and 1 people without answers" in capsys.readouterr().err
+
+
+def test_a_run_that_is_damaged_inside_is_one_sentence(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are judged."""
+    path = stored_runs(study)[0].path / "factuals.jsonl"
+    path.write_text(path.read_text().replace('"row": {', '"row": {"other": 1, "', 1).replace('"target"', '"wanted"'))
+    assert command.main(["pack", str(study), str(tmp_path / "bad.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "bad.ceh")]) == 1
+    said = capsys.readouterr()
+    assert "toy-lr-nearest-0123abcd cannot be judged, as what is stored of it is damaged" in said.err
+    assert said.out.count("toy/rf/") == 2
+
+
 def test_damage_is_found_wherever_it_is(packed: Path, tmp_path: Path) -> None:
     """A byte that is changed, or all that follows it lost: one sentence, or nothing that matters."""
     whole, good = packed.read_bytes(), Archive(packed)
@@ -305,6 +344,23 @@ def _other_content(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
     members["contents.parquet"] = file.getvalue()
 
 
+def _of_nothing(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    _described_by(manifest, members, dict.fromkeys(archives.DESCRIBED, "x"))
+
+
+def _undescribed(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    _described_by(manifest, members, {})
+
+
+def _described_by(manifest: dict[str, Any], members: dict[str, bytes], meta: dict[str, Any]) -> None:
+    files, content = next(iter(manifest["runs"].values())), json.dumps(meta).encode()
+    files["cell.json"] = hashlib.sha256(content).hexdigest()
+    table = pq.read_table(io.BytesIO(members["contents.parquet"])).to_pydict()
+    added = {"sha256": [*table["sha256"], files["cell.json"]], "content": [*table["content"], content]}
+    pq.write_table(pa.table(added), file := io.BytesIO(), use_dictionary=False)
+    members["contents.parquet"] = file.getvalue()
+
+
 def _listed_as_text(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
     manifest["runs"] = "all"
 
@@ -317,6 +373,8 @@ def _listed_as_text(manifest: dict[str, Any], members: dict[str, bytes]) -> None
         (_lacking, "is not in it"),
         (_elsewhere, "is not in it"),
         (_other_content, "has another content"),
+        (_undescribed, "has no dataset, model, method, seed, config, space, inputs, classes, threshold"),
+        (_of_nothing, "describes no run"),
         (_listed_as_text, "or damaged"),
     ],
 )
@@ -334,19 +392,25 @@ def _dictionary(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
     members["answers.parquet"] = file.getvalue()
 
 
+def _prefixes(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    table, encoding = pa.table({"run": ["x" * 1000] * 100_000}), {"run": "DELTA_BYTE_ARRAY"}
+    pq.write_table(table, file := io.BytesIO(), use_dictionary=False, column_encoding=encoding)
+    members["answers.parquet"] = file.getvalue()
+
+
 def _page(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
     table = pa.table({"run": ["x" * 1000] * 20_000})
     pq.write_table(table, file := io.BytesIO(), compression="zstd", use_dictionary=False)
     members["answers.parquet"] = file.getvalue()
 
 
-@pytest.mark.parametrize("change", [_xz, _dictionary, _page])
+@pytest.mark.parametrize("change", [_xz, _dictionary, _prefixes, _page])
 def test_a_small_file_does_not_become_a_large_one(change: Any, packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten megabytes are allowed here."""
     monkeypatch.setattr(archives, "UNPACKED", 10_000_000)
     file = altered(packed, change)
     assert file.stat().st_size < 1_000_000
-    with pytest.raises(HarnessError, match=r"unpacked|would have|dictionaries"):
+    with pytest.raises(HarnessError, match=r"unpacked|would have|written with"):
         Archive(file)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -48,8 +47,7 @@ def _covered(numbers: Numbers) -> dict[str, Markup]:
     study = numbers.study
     if len(study.tasks) == 1:
         return {e.method: Markup("coverage {}").format(interval(e.coverage)) for e in study.of_task(study.tasks[0])}
-    known = ((name, [value for value in values if not math.isnan(value)]) for name, values in coverages(study).items())
-    return {name: Markup(_coverage(values)) for name, values in known}
+    return {name: Markup(_coverage(values)) for name, values in coverages(study).items()}
 
 
 def _coverage(values: Sequence[float]) -> str:

@@ -29,7 +29,7 @@ def board(numbers: Numbers) -> dict[str, Any]:
         "kinds": [next(kind_of(e) for e in study.entries if e.method == method) for method in study.methods],
         "looks": str(names.samples),
         "faults": study.faults,
-        "machines": study.machines,
+        "machines": [*study.beside(study.tasks), *study.machines],
         "criteria": {c.name: {"better": c.better, "meaning": meaning(numbers, c)} for c in numbers.criteria},
         "tasks": [{"name": task, **_place(study, task), "absent": study.absent(task)} for task in study.tasks],
         "views": [
@@ -62,8 +62,7 @@ def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
     covered = coverages(part)
     lines = {}
     for place, method in enumerate(numbers.study.methods):
-        values = [value for value in covered.get(method, ()) if not math.isnan(value)]
-        if not values:
+        if not (values := covered.get(method)):
             continue
         mean = sum(values) / len(values)
         single = next((e.coverage for e in part.of_task(tasks[0]) if e.method == method), None)
@@ -71,8 +70,11 @@ def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
         lines[place] = {"coverage": shown, "least": _rounded(min(values)), "few": method in few, "took": len(values)}
     refused = [[e.task, numbers.study.methods.index(e.method), e.refusal] for e in part.refused]
     sees = [[e.task, numbers.study.methods.index(e.method), ", ".join(e.sees)] for e in part.entries if e.sees]
+    asked = {(entry.task, entry.method) for entry in part.entries}
+    absent = [[task, [k for k, m in enumerate(numbers.study.methods) if (task, m) not in asked]] for task in tasks]
     by = {c.name: ranked for c in numbers.criteria if (ranked := _ranked(numbers, part, c))}
-    return {"tasks": len(tasks), "methods": lines, "by": by, "refused": refused, "sees": sees}
+    unasked = [line for line in absent if line[1]]
+    return {"tasks": len(tasks), "methods": lines, "by": by, "refused": refused, "sees": sees, "unasked": unasked}
 
 
 def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, Any]:
@@ -95,7 +97,8 @@ def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, An
         for name in map(str, stands.mean_ranks.dropna().index)
     ]
     common = {"n": found[0].common.n, "enough": found[0].common.enough} if own else {}
-    return {"how": how(stands, len(found)), "lines": lines, **common}
+    alone = f", {found[0].task}, where alone it was measured" if len(found) == 1 < len(tasks) else ""
+    return {"how": f"{how(stands, len(found))}{alone}", "lines": lines, **common}
 
 
 def _common(contest: Contest) -> Mapping[str, Mapping[str, Any]]:

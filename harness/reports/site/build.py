@@ -28,6 +28,7 @@ log = logging.getLogger("harness")
 
 HERE = Path(__file__).parent
 NAME = "site"
+LARGEST = 40_000_000  # bytes, of which more is said
 PAGES = {
     "index": "Board", "question": "One question", "methods": "Methods", "data": "Data sets and models",
     "reproduction": "The papers' tables", "downloads": "Downloads",
@@ -54,6 +55,8 @@ def write(home: Path) -> str:
         made.mkdir()
         _fill(made, home, found)
         size = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
+        if size > LARGEST:
+            log.warning("the site has more than %d MB; build it of fewer studies to pass it on.", LARGEST / 1e6)
         place = home / NAME
         if place.exists():
             place.replace(Path(temporary) / "before")

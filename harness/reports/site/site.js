@@ -122,7 +122,7 @@ const site = (() => {
         const empty = (text) => text === "" || text === "–";
         rows.sort(([, a], [, b]) => {
           if (empty(a) || empty(b)) return empty(a) - empty(b); // last, both ways
-          return (down ? -1 : 1) * (numbers ? a - b : a.localeCompare(b));
+          return (down ? -1 : 1) * (numbers ? a - b : a.localeCompare(b, undefined, { numeric: true }));
         });
         made.tBodies[0].append(...rows.map(([row]) => row));
       });
@@ -154,7 +154,7 @@ const site = (() => {
   /** The methods of a view by a requirement: those that answer too few, or have no rank, come last. */
   function board(shown, view, by) {
     const { better, meaning } = shown.criteria[by];
-    const ranked = view?.by[by] ?? { how: "one method alone takes this, so there is nothing to compare", lines: [] };
+    const ranked = view?.by[by] ?? { how: "no two methods have a number here, so there is nothing to compare", lines: [] };
     document.getElementById("meaning").textContent = `${by}, ${better} is better: ${meaning}; ${ranked.how}.`;
     const own = view?.methods ?? {};
     const rest = Object.keys(own).filter((place) => !ranked.lines.some((line) => line.method === Number(place)));
@@ -186,6 +186,7 @@ const site = (() => {
     const linked = tasks.map((task) => element("p", {}, element("a", { href: `question.html#${new URLSearchParams({ study: shown.name, task: task.name })}` }, task.name)));
     said.push(tasks.length ? element("details", { open: "" }, element("summary", {}, "Single questions of these tasks"), ...linked) : null);
     said.push(listed("refused", (view?.refused ?? []).map(([task, name, why]) => `${shown.methods[name]} refuses ${task}: ${why}`)));
+    said.push(listed("tasks that some methods were not asked about, or did not end", (view?.unasked ?? []).map(([task, places]) => `${task}: ${places.map((place) => shown.methods[place]).join(", ")}`)));
     said.push(listed("sees what others do not", (view?.sees ?? []).map(([task, name, what]) => `${task}: ${shown.methods[name]} sees ${what}`)));
     document.getElementById("notes").replaceChildren(...said.filter(Boolean));
   }
@@ -230,7 +231,15 @@ const site = (() => {
     narrow();
   };
 
-  async function show() {
+  let drawing = Promise.resolve();
+
+  /** Draw what is chosen, once what was chosen before is drawn: its data may come later. */
+  function show() {
+    drawing = drawing.catch(() => {}).then(draw);
+    return drawing;
+  }
+
+  async function draw() {
     try {
       await pages[document.body.dataset.page]?.();
       document.body.dataset.ready = "yes";
