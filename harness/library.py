@@ -41,9 +41,7 @@ Name: 11, dtype: float64
 from __future__ import annotations
 
 import hashlib
-import importlib
 import logging
-import pkgutil
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,7 +54,7 @@ from pandas.api.types import is_numeric_dtype
 
 from harness.core.classifier import Classifier
 from harness.core.doubts import doubts, with_doubts
-from harness.core.errors import DatasetError, HarnessError, UnsupportedError, choices
+from harness.core.errors import DatasetError, HarnessError, UnsupportedError
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
 from harness.core.method import Deadline, Explainer, Method, prepare, refusal
 from harness.core.metric import Metric
@@ -67,13 +65,16 @@ from harness.core.target import Target, others
 from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
 from harness.data.costs import costed
+from harness.data.csv_load import check_columns
 from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
-from harness.data.features import OF_COSTS
+from harness.data.features import OF_COSTS, check_attributes
 from harness.data.findings import with_findings
+from harness.data.in_memory import check_frame, plain
 from harness.evaluation import checker
+from harness.evaluation.lookup import metric_named
 from harness.execution.clocks import CompileClock, say_compiling
-from harness.execution.contract import breach, refused
+from harness.execution.contract import breach, check_numbers, refused
 from harness.execution.experiment import entropy
 from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
@@ -126,8 +127,7 @@ def pose(
     threshold
         The model's second class iff its score exceeds this; the model's own rule where None.
     classes
-        What the target's column calls the model's classes, in the order of its ``classes_``, where the model calls them
-        otherwise.
+        What the target's column calls the model's classes, in the order of its ``classes_``, if otherwise.
     settings
         Anything else that ``harness.data.load_dataset`` takes, such as ``drop``, ``missing`` and ``constraints``:
         relations between features that counterfactuals keep, such as ``["loan <= 5 * income"]``.
@@ -139,10 +139,11 @@ def pose(
     """
     if model is None:
         raise HarnessError("there is no model to ask; give model=, a fitted scikit-learn estimator or pipeline.")
-    immutable = [immutable] if isinstance(immutable, str) else immutable
+    immutable, features = ([one] if isinstance(one, str) else plain(one) for one in (immutable, features))
     if isinstance(frame, Dataset):
         dataset = _amended(frame, target, immutable, features, settings)
     elif isinstance(frame, pd.DataFrame) and not frame.empty:
+        check_frame(frame, target)
         given = {"immutable": immutable, **settings}
         given["overrides" if isinstance(features, Mapping) else "features"] = features
         dataset = _loaded(frame, target, model, classes, given | ({} if desired is None else {"desired": desired}))
@@ -180,17 +181,23 @@ def _loaded(
     if target is not None:
         task = "regression" if regression else "classification"
         given = {"task": task, **given}
-        return with_findings(load_dataset("the table", (), target, **given, tables=([frame], digest)))
+        return _read(frame, target, given, digest)
     column = "prediction"
     while column in frame:
         column += "_"
     desired = given.pop("desired", OPPOSITE)
     table = frame.assign(**{column: 0.0})
     given |= {"task": "regression", "desired": ">= 0"}  # of the column of zeros
-    dataset = with_findings(load_dataset("the table", (), column, **given, tables=([table], digest)))
+    dataset = _read(table, column, given, digest)
     own = known.classes if isinstance(known, Classifier) else getattr(known, "classes_", ())
     names = () if regression else tuple(np.asarray(own if classes is None else list(classes)).tolist())
     return replace(dataset, classes=names, desired=desired)
+
+
+def _read(frame: pd.DataFrame, target: str, settings: Mapping[str, Any], digest: str) -> Dataset:
+    dataset = load_dataset("the table", (), target, **settings, tables=([frame], digest))
+    check_columns(dataset)
+    return with_findings(dataset)
 
 
 def _amended(
@@ -208,6 +215,7 @@ def _amended(
         )
     changes: dict[str, dict[str, Any]] = {name: {"actionability": "immutable"} for name in immutable}
     for name, entry in (features or {}).items():
+        check_attributes(name, entry)
         check_asked(name, entry or {})
         changes.setdefault(name, {}).update(entry or {})
     costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
@@ -260,10 +268,8 @@ def explain(
     HarnessError
         For a person who is no point of the feature space, and for a method that breaks its contract.
     """
-    if not isinstance(n, int | np.integer) or n < 1 or time_limit <= 0:
-        raise HarnessError(f"n={n!r} and time_limit={time_limit} do not fit; give at least 1, and seconds above 0.")
+    _check(method, task, n, seed, time_limit)
     factual, problem = _person(task, person)
-    prepare(method)
     claim: Objective | None = None
     with _random_state():
         # Of rows of the table many are asked about at once, which takes a library hardly longer than one.
@@ -300,7 +306,10 @@ def explain_group(
     HarnessError
         For rows that do not exist, people who want different things, and where nobody needs a counterfactual.
     """
-    posed = [_person(task, one) for one in dict.fromkeys(people) if not task.satisfied(_row(task, one))]
+    _check(method, task, 1, seed, time_limit)
+    several = isinstance(people, Iterable) and not isinstance(people, str | Mapping)
+    numbers = dict.fromkeys(_row(task, one) for one in (people if several else [people]))
+    posed = [_person(task, one) for one in numbers if not task.satisfied(one)]
     if not posed:
         raise HarnessError("nobody of these people needs a counterfactual; give rows that the model refuses.")
     problem = posed[0][1]
@@ -321,7 +330,16 @@ def explain_group(
     for index, word in checker.line_faults(line, rows, factuals, problem, problem.target, claim).items():
         if own[index].context.verdicts[0] in {"none", checker.ACCEPTED}:
             own[index] = replace(own[index], context=replace(own[index].context, verdicts=(word,)))
-    return GroupExplained(found, own, in_python(outcome.reply.detail.strip()))
+    return GroupExplained(found, own, in_python("".join(outcome.reply.detail.strip().splitlines()[-1:])))
+
+
+def _check(method: Any, task: Any, n: Any, seed: Any, time_limit: Any) -> None:
+    """Refuse what is no method, question or number; have the method make what it needs."""
+    if not isinstance(task, Task):
+        given = f"the question is a {type(task).__name__}"
+        raise HarnessError(f"{given}; give explain(method, question, person), the question as pose returns it.")
+    prepare(method)
+    check_numbers(n, seed, time_limit)
 
 
 def _row(task: Task, person: Any) -> int:
@@ -375,7 +393,7 @@ def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
                 f"the rows dropped as incomplete."
             )
         return rows.loc[[int(person)]], task.problem(int(person))
-    frame = person if isinstance(person, pd.DataFrame) else None
+    frame = person.infer_objects() if isinstance(person, pd.DataFrame) else None
     if isinstance(person, Mapping | pd.Series):
         frame = pd.DataFrame([dict(person)])
     if frame is None or len(frame) != 1:
@@ -420,9 +438,11 @@ def in_context(found: Explanation, claim: Objective | None, problem: Problem, fa
 
 @python_errors()
 def measure(
-    explanations: Explained | Sequence[Explained], metrics: Iterable[str | Metric], population: str = "accepted"
+    explanations: Explained | GroupExplained | Sequence[Explained],
+    metrics: str | Metric | Iterable[str | Metric],
+    population: str = "accepted",
 ) -> pd.Series | pd.DataFrame:
-    """Metrics of what ``explain`` returned, over all answers of each person together.
+    """Metrics of what ``explain`` or ``explain_group`` returned, over all answers of each person together.
 
     Parameters
     ----------
@@ -433,7 +453,7 @@ def measure(
 
     Returns
     -------
-    Of one explanation a Series by metric, of several a DataFrame with a row for each; NaN where undefined.
+    Of one explanation a Series by metric, else a DataFrame with a row for each; NaN where undefined.
 
     Raises
     ------
@@ -442,10 +462,12 @@ def measure(
     """
     if population not in {"accepted", "returned"}:
         raise HarnessError(f"population={population} does not exist; allowed: accepted, returned.")
-    named = [metrics] if isinstance(metrics, str) else metrics
-    found = [metric if isinstance(metric, Metric) else _metric(metric) for metric in named]
+    named = metrics if isinstance(metrics, Iterable) and not isinstance(metrics, str) else [metrics]
+    found = [metric_named(name) for name in named]
     if isinstance(explanations, Explanation):
         return _measured(explanations, found, population)
+    if isinstance(explanations, GroupExplained):
+        explanations = list(explanations.people.values())
     rows = [_measured(explanation, found, population) for explanation in explanations]
     return pd.DataFrame(rows, columns=pd.Index([metric.name for metric in found]))
 
@@ -465,29 +487,3 @@ def _measured(explanation: Explanation, metrics: Sequence[Metric], population: s
     frame = space.frame(rows[population])
     values = {m.name: m(context.factual, stored if m.over == "returned" else frame, problem) for m in metrics}
     return pd.Series(values, dtype=float, name=context.factual.index[0])
-
-
-def _metric(name: str) -> Metric:
-    """A metric by its name, family/name, or the dotted path of its function."""
-    module, _, function = name.rpartition(".")
-    if module:
-        try:
-            found = getattr(importlib.import_module(module), function)
-        except (ImportError, AttributeError) as fault:
-            raise HarnessError(f"there is no metric {name!r} ({fault}); name one such as l1.") from fault
-        if not isinstance(found, Metric):
-            raise HarnessError(f"{name} is no metric; declare it with @metric of harness.core.metric.")
-        return found
-    known: dict[str, Metric] = {}
-    package = importlib.import_module("metrics")
-    for entry in pkgutil.iter_modules(package.__path__):
-        if not entry.name.startswith("_"):
-            for value in vars(importlib.import_module(f"metrics.{entry.name}")).values():
-                if isinstance(value, Metric):
-                    known |= {value.name: value}
-    fitting = [metric for full, metric in known.items() if name in {full, full.rpartition("/")[2]}]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        raise HarnessError(f"there are several metrics {name!r}; say {', '.join(m.name for m in fitting)}.")
-    raise HarnessError(f"there is no metric {name!r}; {choices(name, known)}.")

@@ -15,6 +15,7 @@ import pandas as pd
 
 from harness.core.errors import DatasetError, choices
 from harness.core.notation import Notation
+from harness.core.python import python_errors
 from harness.data.csv_columns import CATEGORIES, ColumnParser, check_complete, present, target_values
 from harness.data.csv_notation import READING, notations
 from harness.data.csv_settings import settle
@@ -30,6 +31,7 @@ MESSAGE = 1200  # characters of an error: a list of all categories is no sentenc
 logger = logging.getLogger(__name__)
 
 
+@python_errors()
 def load_csv(path: str | Path, target: str | None = None, **settings: Any) -> Dataset:
     """A CSV of one's own as a dataset, with the settings of ``conf/dataset/csv.yaml`` and ``split``.
 
@@ -110,7 +112,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         },
     )
     reasons = {feature: reasons[feature] for feature in selected}
-    _check_columns(dataset)
+    check_columns(dataset)
     for feature in dataset.space.names:
         if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
             reasons[feature] = f"constant: {dataset.space[feature].actionability}"
@@ -205,7 +207,7 @@ def _selected(settled: Mapping[str, Any], table: Table, column: str) -> list[str
     return list(dict.fromkeys(selected))
 
 
-def _check_columns(dataset: Dataset) -> None:
+def check_columns(dataset: Dataset) -> None:
     """Refuse too many encoded columns, and two of one name."""
     columns = dataset.space.columns
     if len(columns) > COLUMNS:

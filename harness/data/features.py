@@ -48,10 +48,26 @@ def feature_entries(about: Description, columns: Sequence[str]) -> dict[str, dic
     for layer in (chosen, about.overrides or {}):
         for feature, attributes in layer.items():
             one_of(feature, entries, unknown)
+            check_attributes(feature, attributes)
             for key in attributes or {}:
                 one_of(key, ATTRIBUTES, f"feature {feature} has no attribute")
             entries[feature].update(attributes or {})
     return entries
+
+
+def check_attributes(feature: str, attributes: Any) -> None:
+    """Refuse attributes of a feature that are not given by name.
+
+    Raises
+    ------
+    DatasetError
+        In one sentence.
+    """
+    if not isinstance(attributes, Mapping | None):
+        raise DatasetError(
+            f"the attributes of feature {feature} are {attributes!r}; give them by name, such as "
+            f"features.{feature}.actionability=increase."
+        )
 
 
 def inferred_kind(values: pd.Series, missing: Any) -> Kind:
@@ -108,6 +124,11 @@ def typed(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
 
 def _check_numbers(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
     if not is_numeric_dtype(values):
+        if pd.to_numeric(values, errors="coerce").notna().all():
+            raise DatasetError(
+                f"column {feature!r} is {kind} and holds its numbers as texts, objects or dates, such as "
+                f"{values.iloc[0]!r}; convert it, as by pandas.to_numeric, or make the feature categorical."
+            )
         text = values[pd.to_numeric(values, errors="coerce").isna()]
         raise DatasetError(
             f"column {feature!r} is {kind} but holds {text.iloc[0]!r} in row {text.index[0]}; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import signal
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from harness.core.errors import HarnessError, short
 from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Method
 from harness.core.objective import Objective
@@ -186,6 +188,12 @@ class Worker:
         except OSError:
             self.kill()
             return None
+        except (pickle.PicklingError, AttributeError, TypeError) as fault:
+            self.kill()
+            raise HarnessError(
+                f"the method or the model cannot be sent to a process of its own ({short(fault)}); define its "
+                "functions in a module, and not as lambdas."
+            ) from fault
         return self._receive(limit)
 
     def _receive(self, limit: float) -> Any:

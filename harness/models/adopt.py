@@ -326,8 +326,8 @@ def _named(
         return (), (), [f"it predicts no classes, and the target is one of {allowed}; choose a classifier"]
     labels = tuple(np.asarray(own).tolist())
     own_order = ", ".join(map(str, labels))
-    by_name = {str(value): value for value in classes}
-    chosen = [str(value) for value in (labels if names is None else names)]
+    by_name = {_text(value): value for value in classes}
+    chosen = [_text(value) for value in (labels if names is None else names)]
     if names is not None and (len(chosen) != len(labels) or sorted(chosen) != sorted(by_name)):
         listed = ", ".join(map(str, names))
         why = f"model.classes=[{listed}] must name each of {allowed} once, in the order of the model's {own_order}"
@@ -336,3 +336,8 @@ def _named(
         remedy = f"name them in the model's order, such as model.classes=[{','.join(map(str, classes))}]"
         return (), (), [f"its classes are {own_order}, and those of the target {allowed}; {remedy}"]
     return labels, tuple(by_name[value] for value in chosen), []
+
+
+def _text(value: Any) -> str:
+    """A class as a text: 1.0, as a model trained on such a column calls it, is 1."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

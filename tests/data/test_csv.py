@@ -228,7 +228,7 @@ def test_decimal_commas(write: Write) -> None:
         (os.urandom(0) + bytes(range(256)), ["NUL bytes"]),
         ("x,y\n" + "a" * 200_000 + ",p\n", ["more than 100,000 characters"]),
         (",".join(f"x{i}" for i in range(6000)) + "\n", ["6000 columns", "5000"]),
-        (simple("z", ["1", "2", "inf", "4"]), ["3 numbers, but 'inf' in row 2", "kind=categorical"]),
+        (simple("z", ["1", "2", "inf", "4"]), ["3 numbers, but 'inf' in row 2", "'kind': 'categorical'"]),
         (simple("z", ["1", "1e400", "3"]), ["'z'", "1e400 in row 1", "infinite"]),
         (simple("z", ["1", "abc", "3"]), ["2 numbers, but 'abc' in row 1", "'na'"]),
         (simple("z", ["1", "", "3"]), ["missing value in column 'z', row 1", "median"]),
@@ -241,7 +241,7 @@ def test_decimal_commas(write: Write) -> None:
         ("x,y\n1,p\n2,q\n3,q\n4,q\n", ["single row of class 'p'", "stratify: false"]),
         ("x,y\n1,p\n2,q\n", ["single row of class"]),
         ("x,y\n" + "".join(f"{i},{'pqr'[i % 3]}\n" for i in range(30)), ["as there are 3", "p, q, r"]),
-        ("x,y\n" + "".join(f"{i},{i}\n" for i in range(90)), ["90 different values", "task: regression"]),
+        ("x,y\n" + "".join(f"{i},{i}\n" for i in range(90)), ["90 different values", "task='regression'"]),
         ("x=a,x,y\n" + "1,a,p\n2,b,q\n3,c,p\n4,a,q\n" * 3, ["named like a category"]),
     ],
 )

@@ -102,7 +102,10 @@ AMBIGUOUS = ["1.200", "850", "2.500", "12.000"] * 5
 
 def test_two_ways_to_read_are_an_error_that_says_what_decides(read: Read, tmp_path: Path) -> None:
     """A setting of the column, of the file, in the YAML beside it, or what another column shows."""
-    with pytest.raises(DatasetError, match=r"can be read in two ways: '1\.200' is 1.2 or 1200; set features.z.decimal"):
+    with pytest.raises(
+        DatasetError,
+        match=r"can be read in two ways: '1\.200' is 1.2 or 1200; set features={'z': {'decimal': \.\.\.}} to '\.'",
+    ):
         read(AMBIGUOUS)
     with pytest.raises(DatasetError, match=r"'1,200' is 1\.2 or 1200"):
         read([text.replace(".", ",") for text in AMBIGUOUS])
@@ -231,7 +234,7 @@ def test_one_cell_of_another_kind_is_named(read: Read) -> None:
         with pytest.raises(DatasetError, match=found + "; correct it, list it in 'na' if it stands for a missing"):
             read(cells)
     with pytest.raises(
-        DatasetError, match=r"holds '13,2', which is no number as its settings say; correct features\.z"
+        DatasetError, match=r"holds '13,2', which is no number as its settings say; correct features={'z'"
     ):
         read(["13,2", "7,5"] * 10, z={"decimal": "."})
 

@@ -1,0 +1,62 @@
+"""Tables that are in memory already: what is refused, and what is said, before anything is inferred of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import ExtensionArray
+from pandas.api.types import infer_dtype
+
+from harness.core.errors import DatasetError
+
+NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # of objects
+
+logger = logging.getLogger(__name__)
+
+
+def check_frame(frame: pd.DataFrame, target: Any) -> None:
+    """Refuse a frame of other columns than named ones; say what is easily meant otherwise.
+
+    Raises
+    ------
+    DatasetError
+        For names of columns that are no texts, or given twice, and for a target that is no name.
+    """
+    if target is not None and not isinstance(target, str):
+        raise DatasetError(
+            f"target is a {type(target).__name__}; give the name of a column of the table, as in "
+            "pose(table.assign(label=labels), 'label', model)."
+        )
+    if odd := [name for name in frame.columns if not isinstance(name, str)]:
+        raise DatasetError(f"the table has a column {odd[0]!r}, which is no text; set table.columns to texts.")
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise DatasetError(f"the table has two columns {twice!r}; rename or drop one.")
+    if not frame.index.equals(pd.RangeIndex(len(frame))):
+        logger.warning(
+            "the table: its index is not 0, 1, 2, ...; people are named by their place, so that %r is person 0. With "
+            "table.reset_index(drop=True) both are the same.", frame.index[0],
+        )  # fmt: skip
+    for name in frame.columns.drop(target, errors="ignore") if target is not None else frame.columns:
+        if frame[name].dtype == object and infer_dtype(frame[name], skipna=True) in NUMBERS:
+            logger.warning(
+                "the table: column %r holds numbers as objects, and is taken for categories; convert it by "
+                "pandas.to_numeric before the model is trained.", name,
+            )  # fmt: skip
+
+
+def plain(value: Any) -> Any:
+    """Values of NumPy and pandas as Python's own, within lists and mappings, too.
+
+    >>> plain({"bounds": (np.int64(18), 60), "categories": pd.Index(["a", "b"])})
+    {'bounds': [18, 60], 'categories': ['a', 'b']}
+    """
+    if isinstance(value, Mapping):
+        return {name: plain(own) for name, own in value.items()}
+    if isinstance(value, np.generic | np.ndarray | pd.Index | pd.Series | ExtensionArray):
+        return value.tolist()
+    return [plain(own) for own in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,217 @@
+"""What people give a notebook by mistake is one sentence; what pandas and NumPy make of the same is taken."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from harness.core.errors import DatasetError, HarnessError
+from harness.data import load_csv
+from harness.data.in_memory import check_frame
+from harness.execution.task import Task
+from harness.library import explain, explain_group, measure, pose
+from methods.group_greedy import GroupGreedy
+from methods.nearest import Nearest
+from metrics.proximity import l0, l1
+
+LOANS = Path(__file__).parent / "plugin" / "loans_plugin" / "loans.csv"
+FRAME = pd.read_csv(LOANS, keep_default_na=False)
+TARGET = "approved"
+X = FRAME.drop(columns=TARGET)
+
+
+@pytest.fixture(scope="module")
+def model() -> Pipeline:
+    texts = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
+    inputs = make_column_transformer((OneHotEncoder(), texts), remainder=StandardScaler())
+    return make_pipeline(inputs, LogisticRegression(C=10)).fit(X, FRAME[TARGET])
+
+
+@pytest.fixture(scope="module")
+def question(model: Pipeline) -> Task:
+    return pose(FRAME, TARGET, model)
+
+
+@pytest.fixture(scope="module")
+def refused(question: Task, model: Pipeline) -> list[int]:
+    """People whom the model does not give the class that is wanted for them."""
+    return [place for place in range(len(FRAME)) if not question.satisfied(place)]
+
+
+@pytest.mark.parametrize(
+    ("frame", "target", "words"),
+    [
+        (X, FRAME[TARGET], "target is a Series; give the name of a column"),
+        (FRAME.set_axis(range(FRAME.shape[1]), axis=1), TARGET, "a column 0, which is no text"),
+        (FRAME.assign(copy=1).rename(columns={"copy": "age"}), TARGET, "two columns 'age'"),
+        (pd.concat([FRAME, FRAME[[TARGET]]], axis=1), TARGET, "two columns 'approved'"),
+    ],
+)
+def test_a_frame_without_names_is_refused(frame: pd.DataFrame, target: Any, words: str, model: Pipeline) -> None:
+    with pytest.raises(DatasetError, match=words):
+        pose(frame, target, model)
+
+
+def test_an_index_that_is_no_place_is_said(model: Pipeline, caplog: pytest.LogCaptureFixture) -> None:
+    """As after a split: a label names nobody. Nothing is said of an index that counts from 0."""
+    with caplog.at_level(logging.WARNING, "harness"):
+        pose(FRAME, TARGET, model)
+        assert "index" not in caplog.text
+        half = FRAME.iloc[20:80]
+        assert pose(half, TARGET, model).factuals.index.tolist() == list(range(60))
+    assert "its index is not 0, 1, 2, ...; people are named by their place, so that 20 is person 0" in caplog.text
+
+
+def test_numbers_as_objects_are_said_to_be_categories(caplog: pytest.LogCaptureFixture) -> None:
+    given = [FRAME["age"].map(Decimal), FRAME["age"].astype(object)]
+    for ages in given:
+        with caplog.at_level(logging.WARNING, "harness"):
+            check_frame(FRAME.assign(age=ages), TARGET)
+        assert "column 'age' holds numbers as objects" in caplog.text
+        assert "column 'job'" not in caplog.text
+        caplog.clear()
+
+
+def test_attributes_may_be_of_numpy_and_pandas(model: Pipeline) -> None:
+    """As the table's own least value, quantiles, and an index of columns."""
+    least, ends = FRAME["age"].min(), FRAME["income"].quantile([0.0, 1.0])
+    given = {"age": {"bounds": (least, 60)}, "income": {"bounds": ends}}
+    space = pose(FRAME, TARGET, model, features=given, immutable=pd.Index(["sex"])).dataset.space
+    assert space["age"].bounds == (least, 60)
+    assert space["income"].bounds == tuple(ends)
+    assert str(space["sex"].actionability) == "immutable"
+    assert pose(FRAME, TARGET, model, features=X.columns).dataset.space.names == tuple(X)
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ({"age": "increase"}, "attributes of feature age are 'increase'; give them by name"),
+        ({"age": 5}, "attributes of feature age are 5"),
+    ],
+)
+def test_attributes_are_given_by_name(features: Any, words: str, model: Pipeline) -> None:
+    for table, target in ((FRAME, TARGET), (load_csv(LOANS, TARGET), None)):
+        with pytest.raises(DatasetError, match=words):
+            pose(table, target, model, features=features)
+
+
+def test_numbers_held_as_texts_are_said_to_be(model: Pipeline) -> None:
+    with pytest.raises(DatasetError, match="holds its numbers as texts, objects or dates, such as '"):
+        pose(FRAME.assign(age=FRAME["age"].astype(str)), TARGET, model, features={"age": {"kind": "continuous"}})
+
+
+def test_classes_are_the_same_as_whole_numbers_and_as_floats() -> None:
+    """A target of 0.0 and 1.0 is one of 0 and 1."""
+    labels = (FRAME[TARGET] == FRAME[TARGET].iloc[0]).astype(float)
+    numbers = X[["age", "income"]]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(numbers, labels)
+    assert set(pose(numbers.assign(y=labels), "y", model).dataset.classes) == {0, 1}
+
+
+def test_a_table_of_too_many_categories_is_refused(model: Pipeline) -> None:
+    frame = pd.concat([FRAME] * 50, ignore_index=True)
+    with pytest.raises(DatasetError, match="columns when categories are encoded, and 5000 are allowed"):
+        pose(frame.assign(number=[f"c{place}" for place in frame.index]), TARGET, model)
+
+
+def test_a_person_may_be_a_row_turned_into_a_table(question: Task, refused: list[int]) -> None:
+    """Whose columns are objects; and values that are missing, as pandas has them, are gaps and no traceback."""
+    person = X.iloc[refused[0]].to_frame().T
+    both = [explain(Nearest(), question, one).answers for one in (person, refused[0])]
+    assert both[0][0].row == both[1][0].row is not None
+    nobody = X.iloc[refused[0]].astype(object)
+    nobody["age"] = pd.NA
+    with pytest.raises(DatasetError, match="missing"):
+        explain(Nearest(), question, nobody)
+
+
+def test_a_value_that_pandas_calls_missing_is_a_gap() -> None:
+    """Of a model that takes gaps as they are."""
+    numbers = X[["age", "income"]].astype(float)
+    numbers.loc[0, "age"] = math.nan
+    model = HistGradientBoostingClassifier(max_iter=5).fit(numbers, FRAME[TARGET])
+    asked = pose(numbers.assign(**{TARGET: FRAME[TARGET]}), TARGET, model, missing="value")
+    person = numbers.iloc[1].astype(object)
+    answers = []
+    for gap in (math.nan, pd.NA):
+        person["age"] = gap
+        answers.append(explain(Nearest(), asked, person).answers[0].row)
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("ask", [explain, explain_group])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"time_limit": None}, "time_limit=None do not fit"),
+        ({"time_limit": "5"}, "time_limit='5' do not fit"),
+        ({"time_limit": math.inf}, "time_limit='inf' do not fit"),
+        ({"time_limit": math.nan}, "time_limit='nan' do not fit"),
+        ({"time_limit": 0}, "time_limit=0 do not fit; give at least 1, and seconds above 0, at most 1,000,000"),
+        ({"seed": -1}, "seed=-1 does not fit; give a whole number of at least 0"),
+        ({"seed": None}, "seed=None does not fit"),
+        ({"seed": 0.5}, "seed=0.5 does not fit"),
+        ({"seed": 2**32}, "seed=4294967296 does not fit"),
+        ({"task": FRAME}, "the question is a DataFrame"),
+        ({"method": "nearest"}, "'nearest' is no method"),
+        ({"method": GroupGreedy}, "the class GroupGreedy is no method"),
+    ],
+)
+def test_what_is_no_question_and_no_number_is_refused(
+    ask: Callable[..., Any], change: dict[str, Any], words: str, question: Task, refused: list[int]
+) -> None:
+    given = (Nearest(), refused[0]) if ask is explain else (GroupGreedy(), refused[:2])
+    asked = {"method": given[0], "task": question, "people" if ask is explain_group else "person": given[1], **change}
+    with pytest.raises(HarnessError, match=words):
+        ask(**asked)
+
+
+def test_true_is_no_number_of_counterfactuals(question: Task) -> None:
+    with pytest.raises(HarnessError, match="n=True and"):
+        explain(Nearest(), question, 0, n=True)
+
+
+@pytest.mark.parametrize(("people", "words"), [("me", "'me' is no row"), ([{"age": 3}], "is no row of the table")])
+def test_people_of_a_group_are_rows(people: Any, words: str, question: Task) -> None:
+    with pytest.raises(DatasetError, match=words):
+        explain_group(GroupGreedy(), question, people)
+
+
+def test_one_person_is_a_group(question: Task, refused: list[int]) -> None:
+    """With metrics for each of its people, as of answers that were asked for one by one."""
+    alone = explain_group(GroupGreedy(), question, refused[0])  # type: ignore[arg-type]
+    assert list(alone.people) == refused[:1]
+    table = measure(alone, l1)
+    assert table.columns.tolist() == ["distance/l1"]
+    assert table.index.tolist() == refused[:1]
+    assert measure(explain(Nearest(), question, refused[0]), [l1, "l0"]).index.tolist() == [l1.name, l0.name]
+
+
+def test_a_function_is_no_metric(question: Task, refused: list[int]) -> None:
+    found = explain(Nearest(), question, refused[0])
+    with pytest.raises(HarnessError, match="max is no metric; declare it with @metric"):
+        measure(found, [max])  # type: ignore[list-item]
+
+
+def test_what_cannot_be_sent_to_a_process_is_said(refused: list[int]) -> None:
+    """A model with a function that has no name elsewhere."""
+    doubled = FunctionTransformer(lambda frame: 2 * frame, feature_names_out="one-to-one")
+    numbers = X[["age", "income"]]
+    model = make_pipeline(doubled, LogisticRegression()).fit(numbers, FRAME[TARGET])
+    asked = pose(numbers.assign(**{TARGET: FRAME[TARGET]}), TARGET, model)
+    person = next(place for place in range(len(FRAME)) if not asked.satisfied(place))
+    with pytest.raises(HarnessError, match="cannot be sent to a process of its own"):
+        explain(Nearest(), asked, person, worker=True)
