@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
+from support.tables import GRANTED
 
 from harness import check
 from harness.check import main
@@ -28,6 +30,7 @@ from harness.evaluation import checker
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.nearest import Nearest
+from metrics import _example as loans
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -89,6 +92,16 @@ def test_the_wrong_class_is_invalid(cell: StoredRun) -> None:
 
     verdict = verdict_of(cell, change)
     assert (verdict["verdict"], verdict["valid"]) == ("invalid", False)
+
+
+def test_an_answer_is_judged_by_what_was_wanted_for_its_person(tmp_path: Path) -> None:
+    """Two people get the same row, which the model grants: the first wants that, the second wants to be refused."""
+    run, wanted = StoredRun(tmp_path / "run"), {0: Label("granted"), 1: Label("refused")}
+    people = pd.concat([loans.factual] * 2).set_axis(list(wanted))
+    meta = {"dataset": "loans", "model": "tree", "method": "m", "n_counterfactuals": 1}
+    run.start(meta, loans.SPACE, loans.problem.classifier, wanted, None, people)
+    run.append(answer_row(person, 1, Answer(Status.FOUND, GRANTED), seconds=1.0) for person in wanted)
+    assert [verdict["verdict"] for verdict in checker.verdicts(run)] == ["accepted", "invalid"]
 
 
 @pytest.mark.parametrize(
@@ -247,6 +260,17 @@ def test_equations_are_checked_of_whoever_claims_to_keep_them(
 
 
 @pytest.mark.parametrize(
+    ("rates", "limits"), [((5.0,), []), ((0.0,), ["causality"]), ((7.0,), ["causality"]), ((0.0, 5.0), ["causality"])]
+)
+def test_each_equation_is_to_be_kept_from_both_sides(rates: tuple[float, ...], limits: list[str]) -> None:
+    """Income rises by 50 of its 100 in ten years: as it is to at 5 a year, by .5 more at 0, by .2 less at 7."""
+    imposed = [Equation("income", Classifier(Formula((rate,)), (Affine("age"),))) for rate in rates]
+    question = loans.factual, loans.SPACE, loans.problem.classifier, Label("granted"), Objective((), causal=True)
+    verdict = checker.examine(answer_row(0, 1, Answer(Status.FOUND, GRANTED)), *question, imposed)
+    assert verdict["limits"] == limits
+
+
+@pytest.mark.parametrize(
     ("too_low", "word"), [(9e-7, None), (2e-6, "worse than claimed"), (1e-3, "worse than claimed")]
 )
 def test_a_claim_is_taken_to_a_millionth(cell: StoredRun, too_low: float, word: str | None) -> None:
@@ -300,7 +324,7 @@ def group_words(folder: Path, most: int | None, members: tuple[int, ...] = (0, 1
     run, limits = StoredRun(folder / "run"), () if most is None else (Limit(Term("l0"), most),)
     targets = dict.fromkeys(PEOPLE.index, Label("granted"))
     meta = {"dataset": "four", "model": "cart", "method": "m", "n_counterfactuals": 1}
-    run.start(meta, FOUR, classifier, targets, Objective((), limits=limits), PEOPLE)
+    run.start(meta, changes.pop("space", FOUR), classifier, targets, Objective((), limits=limits), PEOPLE)
     point = changes.pop("row", POINT)
     for index in PEOPLE.index:
         there = index in members
@@ -360,6 +384,18 @@ def test_who_may_not_reach_a_point_is_uncoverable(tmp_path: Path) -> None:
     """A point of another class serves no factual either."""
     refused = {**POINT, "a": 0, "b": 1}
     assert group_words(tmp_path, 2, (), points=[refused], status="FOUND", uncoverable=[0, 1, 2], bound=None) == {}
+
+
+@pytest.mark.parametrize(
+    ("actionability", "wrong"), [("immutable", {}), ("free", dict.fromkeys((0, 1, 2), "worse than claimed"))]
+)
+def test_whom_a_constraint_keeps_from_a_point_is_uncoverable(
+    actionability: str, wrong: dict[int, str], tmp_path: Path
+) -> None:
+    """The point has an a that nobody has: where a must stay it serves nobody, else all, as there is no limit."""
+    space = Space((Feature("a", "binary", (0, 1), actionability=actionability), *FOUR.features[1:]))
+    nobody = {"uncoverable": [0, 1, 2], "bound": None, "status": "FOUND"}
+    assert group_words(tmp_path, None, (), space=space, **nobody) == wrong
 
 
 def test_a_model_is_asked_about_all_answers_at_once(cell: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,15 @@ def test_a_pair_has_a_row(numbers: Numbers) -> None:
     assert math.isnan(pair["mcnemar"])
 
 
+def test_the_interval_of_a_pair_holds_its_difference() -> None:
+    """Seconds of 1 to 10 beside twice as many: gaps of -1 to -10, of which the median is -5.5."""
+    seconds = [float(place) for place in range(1, 11)]
+    entries = (entry("fast", seconds), entry("slow", [2 * each for each in seconds]))
+    (pair,) = Numbers(Study("s", entries, {}, ())).pairs().to_dict("records")
+    assert pair["difference"] == -5.5
+    assert pair["low"] < -5.5 < pair["high"]
+
+
 def test_a_contest_is_found_by_its_task(numbers: Numbers) -> None:
     (seconds,) = numbers.criteria
     found = numbers.contest("d / m", seconds)

@@ -23,11 +23,18 @@ def estimates(**tasks: pd.DataFrame) -> dict[str, statistics.Estimate]:
     methods = list(dict.fromkeys(name for values in tasks.values() for name in values))
     found = [Contest(task, CRITERION, values, values.notna(), values.notna().mean()) for task, values in tasks.items()]
     entries = [
-        SimpleNamespace(task=task, dataset=task[0], method=method, refusal=None, coverage=SimpleNamespace(value=1.0))
+        SimpleNamespace(
+            task=task, dataset=task[0], method=method, refusal=None, coverage=SimpleNamespace(value=1.0), table=values
+        )
         for task, values in tasks.items()
         for method in values
     ]
-    study: Any = SimpleNamespace(entries=entries, methods=methods, tasks=list(tasks))
+    study: Any = SimpleNamespace(
+        entries=entries,
+        methods=methods,
+        tasks=list(tasks),
+        of_task=lambda task: [entry for entry in entries if entry.task == task],
+    )
     return rank_estimates(study, standing(study, CRITERION, found), found)
 
 
@@ -64,3 +71,24 @@ def test_who_refuses_a_data_set_is_ranked_by_the_others() -> None:
 def test_one_question_has_no_spread() -> None:
     found = estimates(x=VALUES.iloc[:1], y=VALUES)["a"]
     assert (math.isnan(found.low), math.isnan(found.high), found.n) == (True, True, 9)
+
+
+def test_models_of_a_data_set_are_averaged() -> None:
+    """The second swaps the two methods: a rank there is 1 less that of the first, and their mean a half, always."""
+    swapped = VALUES.rename(columns={"a": "b", "b": "a"})[["a", "b"]]
+    assert estimates(x1=VALUES, x2=swapped)["a"] == statistics.Estimate(0.5, 0.5, 0.5, 8)
+
+
+def test_data_sets_are_averaged() -> None:
+    """Nearer for all people of two data sets, farther for all of the third: a third, whoever is drawn."""
+    nearer, farther = VALUES.assign(b=10.0), VALUES.assign(b=-1.0)
+    found = estimates(x=nearer, y=nearer, z=farther)["a"]
+    assert (found.value, found.low, found.high) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert found.n == 24
+
+
+def test_a_mean_is_of_the_people_whom_a_model_was_asked_about() -> None:
+    """Of eight people each model has four, and all are farther: a rank of 1, whoever is drawn."""
+    farther = VALUES.assign(b=10.0)
+    found = estimates(x1=farther.iloc[:4], x2=farther.iloc[4:])["b"]
+    assert found == statistics.Estimate(1.0, 1.0, 1.0, 8)

@@ -263,3 +263,13 @@ def test_a_region_beside_its_row_is_broken() -> None:
     row, target = questions(classifier, 1)[0]
     beside = {name: (high + 1.0, high + 2.0) for name, (_, high) in boxed(row, 0.1).items()}
     assert verdict(SPACE, classifier, target, row, beside) == BROKEN
+
+
+def test_a_region_beside_its_row_in_one_number_is_broken() -> None:
+    """Above x = 0.5 all is valid: a region around the row holds, one from 0.8 does not, as the row's x is 0.7."""
+    space = Space(tuple(Feature(name, "continuous", scale=(0.0, 1.0)) for name in "xy"))
+    fitted = DecisionTreeClassifier(max_depth=1).fit([[0.0, 0.0], [1.0, 0.0]], [0, 1])
+    classifier, row = Classifier(fitted, space_inputs(space), classes=("low", "high")), {"x": 0.7, "y": 0.5}
+    for least, word in ((0.6, HOLDS), (0.8, BROKEN)):
+        region = {"x": (least, 0.9), "y": (0.4, 0.6)}
+        assert verdict(space, classifier, Label("high"), row, region) == word

@@ -108,6 +108,20 @@ def test_each_answer_is_held_against_what_was_wanted_for_its_person(tmp_path: Pa
     assert retrained.faults(run, accepted) == ([], 0)  # type: ignore[arg-type]
 
 
+def test_retrained_models_are_asked_for_what_was_wanted_for_each_person(run: Any) -> None:
+    """Two people get the same row: for one counts the share of models that grant it, for the other the rest of 1."""
+    again = Retraining(Training(TREE, SPACE, TRAIN, LABELS, ("refused", "granted"), cache=run.path / "models"))
+    share = np.mean([model.predict(POINTS.iloc[[1]]) == "granted" for model in again.models("bootstrap")])
+    assert share > 0.5  # an income of 99: nearly all do
+    row, people = POINTS.to_dict("records")[1], {3: Label("granted"), 4: Label("refused")}
+    run.factuals = lambda: (POINTS.iloc[[1, 1]].set_axis(list(people)), people)
+    run.rows = lambda: [{"factual": person, "ce": 1, "row": row} for person in people]
+    stored = pd.DataFrame({"factual": list(people), "retraining/bootstrap": [share, 1 - share]})
+    stored.to_csv(run.path / "scores.csv", index=False)
+    accepted = [{"factual": person, "ce": 1, "verdict": "accepted"} for person in people]
+    assert retrained.faults(run, accepted) == ([], 0)
+
+
 def test_models_that_are_not_there_are_counted(run: Any) -> None:
     (run.path / "models" / f"{run.meta['retrained']['bootstrap'][0]}.skops").unlink()
     assert retrained.faults(run, ACCEPTED) == ([], 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 from support.tables import GRANTED, YOUNGER
 
-from harness.core.explanation import Answer, Reason, Status
+from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.core.metric import Metric, metric
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
@@ -20,11 +21,12 @@ from harness.core.target import Label
 from harness.core.wording import SATISFIED
 from harness.evaluation import checker, scoring
 from harness.evaluation.scoring import MetricError
-from harness.store.rows import answer_row
+from harness.store.rows import answer_row, group_line
 from harness.store.run import StoredRun
 from methods.nearest import Nearest
 from metrics import _example as loans
 from metrics.actionability import incoherent
+from metrics.plausibility import ynn
 from metrics.proximity import gower, l0
 from metrics.validity import validity
 
@@ -119,14 +121,17 @@ SPENT = {"fit_seconds": 0.1, "peak_mib": 8.0}
 @pytest.fixture
 def asked(tmp_path: Path) -> Asked:
     """A judged run: the answers to each question, all by the same person, and the seconds that each answer's row has;
-    5 s were allowed."""
+    5 s were allowed. To be granted is wanted, or what ``wanted`` says of a question."""
 
     def run(
-        *questions: list[tuple[Answer, float]], objective: Objective | None = None, late: bool = False
+        *questions: list[tuple[Answer, float]],
+        objective: Objective | None = None,
+        late: bool = False,
+        wanted: dict[int, Label] | None = None,
     ) -> StoredRun:
         made = StoredRun(tmp_path / f"run-{len(list(tmp_path.iterdir()))}")
         factuals = pd.concat([loans.factual] * len(questions)).set_axis(range(len(questions)))
-        targets = dict.fromkeys(factuals.index, loans.problem.target)
+        targets = dict.fromkeys(factuals.index, loans.problem.target) | (wanted or {})
         names = {"dataset": "loans", "model": "tree", "method": "m"}
         meta = {**names, "n_counterfactuals": len(questions[0]), "config": {"time_limit": 5}}
         made.start(meta, loans.SPACE, loans.problem.classifier, targets, objective, factuals)
@@ -199,6 +204,35 @@ def test_a_question_without_an_answer_takes_its_limit(asked: Asked) -> None:
     assert table["seconds"].tolist() == [5.0, 5.0, 5.4, 4.0]
     assert table["coverage"].tolist() == [0.0, 0.0, 0.0, 1.0]
     assert told(asked([(found(GRANTED), 5.2)], late=True))[["late", "coverage"]].to_numpy().tolist() == [[1.0, 0.0]]
+
+
+def test_a_question_of_a_group_takes_the_limit_of_the_group(asked: Asked) -> None:
+    """7 s, which all of a group have together, and not the 5 s of a question alone."""
+    run = asked([(NOTHING, 0.2)])
+    run.update(config={"group": True, "group_time_limit": 7, "time_limit": 5})
+    assert told(run)["seconds"].tolist() == [7.0]
+
+
+def test_each_person_has_the_numbers_of_their_own_group(asked: Asked) -> None:
+    """Two of one group share a point, two of the other have one each."""
+    points = [GRANTED, GRANTED, GRANTED, {**GRANTED, "income": 100.0}]
+    run = asked(*([(found(point), 0.1)] for point in points))
+    ending = {"status": "FOUND", "seconds": 0.1, "fit_seconds": 0.1, "late": False}
+    for name, people, own in (("one", (0, 1), points[:1]), ("two", (2, 3), points[2:])):
+        explained = GroupExplanation(tuple(map(found, own)), changed=(("income", "age"),) * len(own))
+        run.append_group(group_line(name, people, explained, **ending))
+    for row, (name, point) in zip(run.rows(), (("one", 0), ("one", 0), ("two", 0), ("two", 1)), strict=True):
+        run.append([row | {"group": name, "point": point}])
+    assert told(run)["group/points"].tolist() == [1, 1, 2, 2]
+
+
+def test_each_answer_is_scored_by_what_was_wanted_of_its_question(asked: Asked) -> None:
+    """Three of the five training rows nearest to each answer are granted: 3/5 if that is wanted, 2/5 if refused is."""
+    wanted = {0: Label("granted"), 1: Label("refused")}
+    run = asked([(found(GRANTED), 0.1)], [(found(YOUNGER), 0.1)], wanted=wanted)
+    problems = {person: replace(loans.problem, target=target) for person, target in wanted.items()}
+    shares = scoring.score(run, problems, [ynn], "returned")["plausibility/ynn"]
+    assert shares.tolist() == pytest.approx([0.6, 0.4])
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,15 @@ def test_few_gaps_with_ties_are_counted_out(seed: int) -> None:
         assert statistics.wilcoxon(gaps) == pytest.approx(stats.wilcoxon(gaps, zero_method="zsplit").pvalue)
 
 
+def test_zeros_of_many_gaps_are_split() -> None:
+    """Of 20 gaps 14 are 0, with a rank of 7.5 each: half of these, 52.5, counts against all others, of a mean of 105;
+    by the textbook's variance, less what the tie of 14 takes off."""
+    variance = (20 * 21 * 41 - (14**3 - 14) / 2) / 24
+    expected = 2 * stats.norm.sf((105 - 52.5) / math.sqrt(variance))
+    gaps = np.array([0.0] * 14 + [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert statistics.wilcoxon(gaps) == pytest.approx(expected)
+
+
 def test_equal_differences_stay_equal() -> None:
     """Whatever the size of what is compared: their ranks tie."""
     found = statistics.differences(np.array([3.0, 1.0, 1.5, 0.3]), np.array([1.0, 0.0, 3.5, 0.3 + 1e-8]))

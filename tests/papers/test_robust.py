@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 from support.tables import GRANTED, cells, started
 
-from harness.core.explanation import Reason
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.target import Label
 from harness.papers.robust import CLAIMS, TABLES, tables
 from harness.reports import reproduction
 from harness.reports.markup import DASH
+from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from metrics import _example as loans
 
@@ -143,6 +145,17 @@ def test_robust_is_certified_for_the_whole_radius(made: Made) -> None:
     run = made(*rows, None)
     assert tables.shares(run, RADIUS) == (0.25, 0.5, 0.75)
     assert tables.shares(run, 0.05) == (0.5, 0.5, 0.75)
+
+
+def test_each_answer_is_held_against_what_was_wanted_for_its_person(tmp_path: Path) -> None:
+    """An income of 61 is granted and one of 39 refused, each as wanted: both are .11 from 50 and stand a ball of .1."""
+    run, wanted = StoredRun(tmp_path / "run"), {0: Label("granted"), 1: Label("refused")}
+    people = pd.concat([loans.factual] * 2).set_axis(list(wanted))
+    meta = {"dataset": "loans", "model": "tree", "method": "ours", "n_counterfactuals": 1}
+    run.start(meta, loans.SPACE, loans.problem.classifier, wanted, None, people)
+    points = ({**GRANTED, "income": income} for income in (61.0, 39.0))
+    run.append(answer_row(person, 1, Answer(Status.FOUND, point)) for person, point in enumerate(points))
+    assert tables.shares(run, RADIUS) == (1.0, 1.0, 1.0)
 
 
 def test_table_3_has_shares_of_both_methods(made: Made) -> None:

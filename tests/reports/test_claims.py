@@ -13,7 +13,7 @@ import pytest
 
 from harness.papers import pso
 from harness.reports import registry, reproduction, stored
-from harness.reports.claim import FAILS, HOLDS, OPEN, decided
+from harness.reports.claim import FAILS, HOLDS, OPEN, decided, duel
 
 CLAIMS = registry.collected("CLAIMS")
 
@@ -150,6 +150,14 @@ def test_methods_are_compared_row_by_row(
         measured = frame.assign(measure="validity_measured", published=math.nan)
         frame = pd.concat([frame.assign(ours=0.0), measured])
     assert decided(CLAIMS[name], {"ce_ocl_table3_published": frame})[0] == word
+
+
+@pytest.mark.parametrize(("wins", "holds"), [(1, False), (2, False), (3, True)])
+def test_most_settings_are_more_than_half(wins: int, holds: bool) -> None:
+    """Of four, in so many of which one method has .9, and else .1, beside .5 of the other: two are half."""
+    table = pd.DataFrame({"one": [0.9] * wins + [0.1] * (4 - wins), "other": [0.5] * 4})
+    found = duel(table, "one", "other", "higher")
+    assert (found.holds, found.text) == (holds, f"better in {wins}, equal in 0 of 4 settings")
 
 
 def test_the_authors_own_models_decide_where_they_were_run() -> None:

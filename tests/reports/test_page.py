@@ -29,7 +29,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.space import Feature
 from harness.core.target import Label
 from harness.evaluation import statistics
-from harness.evaluation.contest import Criterion, Standing, contests
+from harness.evaluation.contest import Contest, Criterion, Standing, contests
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports import canvas
@@ -251,6 +251,19 @@ def test_the_farthest_answers_are_listed_by_how_many_times_as_far() -> None:
     assert against.farthest(SimpleNamespace(contests={}), lambda name: Markup(name)) is None  # type: ignore[arg-type]
 
 
+def test_a_pair_has_its_tests_beside_its_counts() -> None:
+    """Both answer two of twelve questions, one of them ten more: p is 2 / 2^2 by Wilcoxon, 2 / 2^10 by McNemar."""
+    values = pd.DataFrame({"a": [0.1] * 12, "b": [0.2] * 2 + [NAN] * 10})
+    nearest = Criterion("proximity", "gower", "lower")
+    contest = Contest("d / m", nearest, values, values.notna(), values.notna().mean())
+    (row,) = against._pairs(contest, Markup)
+    assert dict(zip((column.heading for column in against.PAIRS), row, strict=True)) == {
+        "criterion": "proximity", "first": "a", "second": "b", "both": "2",
+        "median of first − second": '-0.1 <span class="ci">(-0.1 to -0.1)</span>', "Wilcoxon, Holm": "0.5",
+        "only first": "10", "only second": "0", "McNemar, Holm": "0.002",
+    }  # fmt: skip
+
+
 NAMES = [f"method_number_{place}" for place in range(14)] + ["ce_ocl (features.x.actionability=free, alpha=0)"]
 
 
@@ -303,11 +316,15 @@ def test_a_curve_of_answers_ends_at_the_share_answered(folder: Path) -> None:
     """Two of eight questions of a method that is as near as the nearest; infinite times as far where it has none."""
     study = Study.of(folder)
     proximity = Criterion("proximity", "mothilal/sparsity", "lower")
-    ratios, seconds = charts.reached(study, contests(study, proximity))
+    found = contests(study, proximity)
+    ratios, seconds = charts.reached(study, found)
     assert {name: np.isfinite(values).sum() for name, values in ratios.items()} == {"exact": 8, "guess": 2, "silent": 0}
     assert set(ratios["exact"]) == {1.0}
     assert np.isinf(seconds["silent"]).all()
     assert set(seconds["exact"]) == {0.5}
+    for panel in charts.profile(study, found).axes:
+        tops = {line.get_label(): max(line.get_ydata()) for line in panel.lines}
+        assert tops == {"exact": 1.0, "guess": 0.25, "silent": 0.0}
 
 
 def test_a_curve_counts_a_question_once_a_seed() -> None:

@@ -279,11 +279,11 @@ def test_a_cell(row: dict[str, Any], expected: str) -> None:
 
 
 def test_costs_are_in_no_count_of_agreement(home: Path, comparison: Comparison) -> None:
-    """Four costs of 10, of which ours are 2, 5 and 0, one lacking: the median of 5 and 2; the result is as printed."""
+    """Five costs of 10, ours 2, 5, 10, 0 and one lacking: the median of 5, 2 and 1; the result is as printed."""
     frame = pd.DataFrame(
         [
             {"place": n, "measure": "seconds", "published": 10.0, "ours": own}
-            for n, own in enumerate((2.0, 5.0, 0.0, None))
+            for n, own in enumerate((2.0, 5.0, 10.0, 0.0, None))
         ]
         + [{"place": 0, "measure": "distance", "published": 1.0, "ours": 1.0}]
     )
@@ -292,7 +292,7 @@ def test_costs_are_in_no_count_of_agreement(home: Path, comparison: Comparison) 
         compared=lambda lines: lines,
     )  # fmt: skip
     found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
-    assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "2", "3.5"]
+    assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "3", "2"]
     assert found.text.endswith("- A note.")
 
 
