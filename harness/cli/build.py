@@ -66,9 +66,7 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
         _introduce(dataset, origins, folder)
     classifier = _classifier(_key(names["model"], plain["model"]), dataset)
     chosen = [plain[name] for name in ("desired", "factuals", "n_factuals", "factuals_seed", "reference")]
-    people = Path(str(plain["factuals"]))
-    changed = [str(people.resolve()), people.stat().st_mtime_ns] if people.is_file() else None
-    task = _task(_key(*chosen, changed), dataset, classifier)
+    task = _task(_key(*chosen, _stamp(plain["factuals"])), dataset, classifier)
     method = _instantiate(config.method, f"method {names['method']}")
     if getattr(method, "deterministic", False):
         plain["seed"] = 0  # one run stands for every seed
@@ -224,6 +222,12 @@ def _published(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
         if source.path.is_file() or factuals is None or factuals.path.is_file():
             raise
         raise DatasetError(f"{str(fault)[:-1]}; factuals=published needs {factuals.file} as well.") from None
+
+
+def _stamp(which: Any) -> tuple[str, int] | None:
+    """Where a file with the people to explain lies, and when it changed; None where they are chosen otherwise."""
+    file = isinstance(which, str) and os.path.isfile(which)
+    return (os.path.abspath(which), os.stat(which).st_mtime_ns) if file else None
 
 
 @functools.lru_cache(maxsize=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,19 @@ def test_rows_split_by_time_train_the_later_model(tmp_path: Path, monkeypatch: p
     assert otherwise.models("later") == ()
     whole: Any = build._classifier(build._key("lr", LINEAR), load_csv(tmp_path / "loans.csv", "paid", split="none"))
     assert whole.retraining.others is None
+
+
+def test_a_task_is_that_of_the_people_as_their_file_has_them_now(tmp_path: Path) -> None:
+    """A file that was written again is another choice; of names and row numbers, however many, there is no file."""
+    for which in ("test", 3, list(range(500)), "x" * 5000, str(tmp_path)):
+        assert build._stamp(which) is None
+    file = tmp_path / "people.csv"
+    file.write_text("age\n3\n")
+    os.utime(file, ns=(1, 1))
+    first = build._stamp(str(file))
+    os.utime(file, ns=(2, 2))
+    assert first == (str(file), 1)
+    assert build._stamp(str(file)) == (str(file), 2)
 
 
 @pytest.mark.parametrize("attribute", [*ATTRIBUTES, *READING])
