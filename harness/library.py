@@ -58,6 +58,7 @@ from harness.core.errors import DatasetError, HarnessError, UnsupportedError
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
 from harness.core.method import Deadline, Explainer, Method, prepare, refusal
 from harness.core.metric import Metric
+from harness.core.numbers import check_asked_for
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.python import in_python, python_errors
@@ -68,13 +69,13 @@ from harness.data.costs import costed
 from harness.data.csv_load import check_columns
 from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
-from harness.data.features import OF_COSTS, check_attributes
+from harness.data.features import OF_COSTS
 from harness.data.findings import with_findings
 from harness.data.in_memory import check_frame, plain
 from harness.evaluation import checker
 from harness.evaluation.lookup import metric_named
 from harness.execution.clocks import CompileClock, say_compiling
-from harness.execution.contract import breach, check_numbers, refused
+from harness.execution.contract import breach, refused
 from harness.execution.experiment import entropy
 from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
@@ -215,8 +216,7 @@ def _amended(
         )
     changes: dict[str, dict[str, Any]] = {name: {"actionability": "immutable"} for name in immutable}
     for name, entry in (features or {}).items():
-        check_attributes(name, entry)
-        check_asked(name, entry or {})
+        check_asked(name, entry)
         changes.setdefault(name, {}).update(entry or {})
     costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
     every, space = np.arange(len(dataset.frame)), dataset.space.replace(changes)
@@ -339,7 +339,7 @@ def _check(method: Any, task: Any, n: Any, seed: Any, time_limit: Any) -> None:
         given = f"the question is a {type(task).__name__}"
         raise HarnessError(f"{given}; give explain(method, question, person), the question as pose returns it.")
     prepare(method)
-    check_numbers(n, seed, time_limit)
+    check_asked_for(n, seed, time_limit)
 
 
 def _row(task: Task, person: Any) -> int:

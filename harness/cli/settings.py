@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 import sys
 import types
@@ -11,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from harness.core.errors import HarnessError
-from harness.data.split import SEEDS
+from harness.core.numbers import LONGEST, SEEDS, number, whole
 from harness.evaluation.export import Form
 from harness.execution.satisfied import ASK, LEAVE_OUT
 
 LEAST_MEMORY, MOST_MEMORY = 0.05, 1_000_000  # gibibytes
-LONGEST = 1_000_000  # seconds, eleven days: the system waits no longer than 2^31 milliseconds
 MOST = 10_000  # counterfactuals of one question: each has a stored row
 COUNTS = ("n_factuals", "n_counterfactuals", "jobs", "threads")
 SECONDS = ("time_limit", "fit_time_limit", "group_time_limit")
@@ -38,14 +36,14 @@ def validate(plain: Mapping[str, Any]) -> None:
         Of the first that does not fit.
     """
     for key in COUNTS:
-        _must(_whole(plain[key]) and plain[key] >= 1, plain, key, "give a whole number of at least 1")
+        _must(whole(plain[key]) and plain[key] >= 1, plain, key, "give a whole number of at least 1")
     _must(plain["n_counterfactuals"] <= MOST, plain, "n_counterfactuals", f"give a whole number from 1 to {MOST}")
     for key in ("seed", "model_seed", "factuals_seed"):
         allowed = f"give a whole number of at least 0, below {SEEDS}"
-        _must(_whole(plain[key]) and 0 <= plain[key] < SEEDS, plain, key, allowed)
+        _must(whole(plain[key]) and 0 <= plain[key] < SEEDS, plain, key, allowed)
     for key in SECONDS:
         allowed = f"give a number of seconds above 0, at most {LONGEST}"
-        _must(_number(plain[key]) and 0 < plain[key] <= LONGEST, plain, key, allowed)
+        _must(number(plain[key]) and 0 < plain[key] <= LONGEST, plain, key, allowed)
     named = isinstance(plain["variant"], str | int | float | None) and not re.search(r"[/\\\s]", str(plain["variant"]))
     _must(named, plain, "variant", "give a word without spaces and '/', or null for none")
     for key in SWITCHES:
@@ -54,14 +52,14 @@ def validate(plain: Mapping[str, Any]) -> None:
     allowed = (
         f"give gibibytes from {LEAST_MEMORY}, which a worker needs to start, to {MOST_MEMORY}, or null for no limit"
     )
-    _must(limit is None or (_number(limit) and LEAST_MEMORY <= limit <= MOST_MEMORY), plain, "memory_limit", allowed)
+    _must(limit is None or (number(limit) and LEAST_MEMORY <= limit <= MOST_MEMORY), plain, "memory_limit", allowed)
     allowed = "give true, the name of a feature, or null for none"
     _must(plain["group"] is None or isinstance(plain["group"], bool | str), plain, "group", allowed)
     if plain["group"] and plain["n_counterfactuals"] != 1:
         raise HarnessError("a factual of a group has one counterfactual; leave n_counterfactuals at 1, or group out.")
     for key, of in (("optimise", Mapping), ("divide", list), ("constraints", list)):
         _must(isinstance(plain[key], of), plain, key, f"give {EXAMPLES[key]}")
-    _must(all(map(_number, plain["optimise"].values())), plain, "optimise", f"give {EXAMPLES['optimise']}")
+    _must(all(map(number, plain["optimise"].values())), plain, "optimise", f"give {EXAMPLES['optimise']}")
     names = plain["metrics"].get("names") if isinstance(plain["metrics"], Mapping) else None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise HarnessError(f"metrics.names={names} does not fit; give a list such as [metrics.proximity.l1].")
@@ -81,14 +79,6 @@ def _must(fits: bool, plain: Mapping[str, Any], key: str, allowed: str) -> None:
     if not fits:
         value = "null" if plain[key] is None else plain[key]
         raise HarnessError(f"{key}={value} does not fit; {allowed}.")
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: Any) -> bool:
-    return _whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def mistyped(maker: Callable[..., Any], given: Mapping[str, Any]) -> str | None:
@@ -141,7 +131,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _fits_one(value: Any, part: Any) -> bool:
     if part in (float, int):
-        return _number(value) if part is float else _whole(value)
+        return number(value) if part is float else whole(value)
     if part in NAMED:
         return isinstance(value, part)
     origin, inner = get_origin(part), get_args(part)

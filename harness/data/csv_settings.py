@@ -15,7 +15,7 @@ from harness.data import gaps
 from harness.data.csv_columns import LARGEST, SHOWN
 from harness.data.csv_notation import is_format
 from harness.data.description import TASKS, one_of
-from harness.data.features import OF_COSTS
+from harness.data.features import OF_COSTS, check_attributes
 from harness.data.sidecar import read_sidecar
 
 LINE = "the command line"
@@ -259,15 +259,16 @@ def _check_attributes_of(features: Mapping[str, Any]) -> None:
         _check_attributes(feature, entry or {}, LINE)
 
 
-def check_asked(feature: str, entry: Mapping[str, Any]) -> None:
+def check_asked(feature: str, entry: Mapping[str, Any] | None) -> None:
     """Refuse attributes that a dataset's features have since it was read.
 
     Raises
     ------
     DatasetError
-        For such an attribute, and one that does not exist.
+        For such an attribute, one that does not exist, and attributes without names.
     """
-    for key in entry:
+    check_attributes(feature, entry)
+    for key in entry or ():
         if one_of(key, list(ATTRIBUTE_CHECKS), f"feature {feature} has no attribute") not in OF_A_QUESTION:
             given = f"give it to load_csv, and here {', '.join(OF_A_QUESTION)}"
             raise DatasetError(f"{key} of {feature} is settled where the data are read; {given}.")

@@ -10,9 +10,8 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from harness.core.errors import DatasetError
+from harness.core.numbers import SEEDS, whole
 from harness.data.description import SPLIT, one_of
-
-SEEDS = 2**32  # scikit-learn takes no larger ones
 
 
 def train_and_test(
@@ -47,7 +46,7 @@ def train_and_test(
     size, stratify, seed = options["test_size"], options["stratify"], options["seed"]
     if isinstance(size, bool) or not isinstance(size, float | int) or not 0 < size < 1:
         raise DatasetError(f"'test_size' of the split is {size!r}; allowed: a share between 0 and 1, such as 0.25.")
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < SEEDS:
+    if not (whole(seed) and 0 <= seed < SEEDS):
         raise DatasetError(f"'seed' of the split is {seed!r}; allowed: a whole number from 0, below {SEEDS}.")
     if not isinstance(stratify, bool):
         raise DatasetError(f"'stratify' of the split is {stratify!r}; allowed: true, false.")

@@ -128,8 +128,8 @@ class Contest:
         Who was not asked has none.
         """
         undefined = self.answered & self.values.isna() & (self.criterion.name != DIVERSITY)
-        unranked = undefined.astype("boolean").fillna(True) | self.answered.isna()
-        return statistics.normalised_ranks(self.values, self.criterion.better, unranked.astype(bool))
+        unranked = (undefined | self.answered.isna()).astype(bool)
+        return statistics.normalised_ranks(self.values, self.criterion.better, unranked)
 
     @cached_property
     def mean_ranks(self) -> pd.Series:

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.gaps import same
 from harness.core.problem import Problem
 from harness.execution.messages import ExplainRequest
-
-LONGEST = 1_000_000  # seconds of a limit
-SEEDS = 2**32
-
-
-def check_numbers(n: Any, seed: Any, time_limit: Any) -> None:
-    """Refuse a number of counterfactuals, a seed or a limit in seconds that is none.
-
-    Raises
-    ------
-    HarnessError
-        In one sentence.
-    """
-    whole = [isinstance(value, int | np.integer) and not isinstance(value, bool) for value in (n, seed)]
-    timed = isinstance(time_limit, int | float | np.number) and not isinstance(time_limit, bool)
-    if not (whole[0] and n >= 1 and timed and 0 < time_limit <= LONGEST):
-        given = f"n={n!r} and time_limit={time_limit!r} do not fit"
-        raise HarnessError(f"{given}; give at least 1, and seconds above 0, at most {LONGEST:,}.")
-    if not (whole[1] and 0 <= seed < SEEDS):
-        raise HarnessError(f"seed={seed!r} does not fit; give a whole number of at least 0, below {SEEDS:,}.")
 
 
 def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame) -> str | None:

@@ -1,0 +1,38 @@
+"""What is a number among settings and arguments, and the ranges that seeds and limits of time have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from harness.core.errors import HarnessError
+
+LONGEST = 1_000_000  # seconds, eleven days: the system waits no longer than 2^31 milliseconds
+SEEDS = 2**32  # scikit-learn takes no larger ones
+
+
+def whole(value: Any) -> bool:
+    """Whether a value is a whole number, Python's or NumPy's."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def number(value: Any) -> bool:
+    """Whether a value is a finite number, Python's or NumPy's."""
+    return whole(value) or (isinstance(value, float | np.floating) and math.isfinite(value))
+
+
+def check_asked_for(n: Any, seed: Any, time_limit: Any) -> None:
+    """Refuse a number of counterfactuals, a seed or a limit in seconds that is none.
+
+    Raises
+    ------
+    HarnessError
+        In one sentence.
+    """
+    if not (whole(n) and n >= 1 and number(time_limit) and 0 < time_limit <= LONGEST):
+        given = f"n={n!r} and time_limit={time_limit!r} do not fit"
+        raise HarnessError(f"{given}; give at least 1, and seconds above 0, at most {LONGEST:,}.")
+    if not (whole(seed) and 0 <= seed < SEEDS):
+        raise HarnessError(f"seed={seed!r} does not fit; give a whole number of at least 0, below {SEEDS:,}.")
