@@ -161,6 +161,7 @@ def test_a_value_that_pandas_calls_missing_is_a_gap() -> None:
         ({"time_limit": math.inf}, "time_limit='inf' do not fit"),
         ({"time_limit": math.nan}, "time_limit='nan' do not fit"),
         ({"time_limit": 0}, "time_limit=0 do not fit; give at least 1, and seconds above 0, at most 1,000,000"),
+        ({"time_limit": 1_000_001}, "time_limit=1000001 do not fit"),
         ({"seed": -1}, "seed=-1 does not fit; give a whole number of at least 0"),
         ({"seed": None}, "seed=None does not fit"),
         ({"seed": 0.5}, "seed=0.5 does not fit"),
