@@ -10,6 +10,7 @@ COPY methods ./methods
 COPY metrics ./metrics
 COPY conf ./conf
 COPY results/published ./results/published
+COPY results/published ./harness/published
 RUN uv sync --locked --no-group dev
 ENTRYPOINT ["uv", "run", "--no-sync", "python", "-m", "harness"]
 CMD ["+experiment=compas"]

@@ -14,8 +14,9 @@ CONF = Path(__file__).parents[1] / "conf"
 GENERATED = Path(__file__).parent / "reference" / "generated"
 TITLES = {
     "method": "Methods", "model": "Models", "dataset": "Data sets", "metrics": "Lists of metrics",
-    "experiment": "Experiments",
+    "experiment": "Experiments", "hydra/launcher": "Launchers", "hydra/sweeper": "Sweepers",
 }  # fmt: skip
+SWEPT = "hydra.sweeper.params."  # of an experiment, before the name of what it runs over
 HEAD = "| setting | value | what it is |\n| --- | --- | --- |\n"
 
 
@@ -28,14 +29,26 @@ class Setting(NamedTuple):
 
 
 def settings(path: Path) -> list[Setting]:
-    """All settings of a YAML, after those of the files beside it that it builds upon."""
+    """All settings of a YAML and of the files that it builds upon, in the order of its defaults, and what these choose.
+
+    What an experiment runs over has the name and the values that the command line has.
+    """
     text = path.read_text()
     node = yaml.compose(text)
+    own = {each.name: each for each in _leaves(node, "", text.splitlines())}
+    defaults = yaml.safe_load(text).get("defaults", []) if isinstance(node, yaml.MappingNode) else []
     found: dict[str, Setting] = {}
-    for name in yaml.safe_load(text).get("defaults", []) if isinstance(node, yaml.MappingNode) else []:
-        if isinstance(name, str) and name != "_self_" and "/" not in name:
-            found |= {each.name: each for each in settings(path.with_name(f"{name}.yaml"))}
-    return list((found | {each.name: each for each in _leaves(node, "", text.splitlines())}).values())
+    for entry in defaults if "_self_" in defaults else [*defaults, "_self_"]:
+        (group, name), *_ = entry.items() if isinstance(entry, dict) else [("", entry)]
+        chosen = group.removeprefix("override ").lstrip("/")
+        if name == "_self_":
+            found |= own
+        elif group and not group.startswith("/"):
+            found[chosen] = Setting(chosen, str(name), "")
+        elif "/" not in name:
+            file = CONF / chosen / f"{name}.yaml" if group else path.with_name(f"{name}.yaml")
+            found |= {each.name: each for each in settings(file)}
+    return list(found.values())
 
 
 def _leaves(node: yaml.Node, prefix: str, lines: Sequence[str]) -> Iterator[Setting]:
@@ -44,11 +57,11 @@ def _leaves(node: yaml.Node, prefix: str, lines: Sequence[str]) -> Iterator[Sett
         name = f"{prefix}{key.value}"
         found = re.search(r"\s#\s*(.*)$", lines[key.start_mark.line])
         comment = found[1] if found else ""
-        if isinstance(value, yaml.MappingNode) and not value.flow_style:
+        if isinstance(value, yaml.MappingNode) and (not value.flow_style or name in TITLES):
             yield from [Setting(name, "", comment)] if comment else []
             yield from _leaves(value, f"{name}.", lines)
-        elif name != "defaults":
-            yield Setting(name, _text(value, lines), comment)
+        elif name not in ("defaults", "hydra.mode"):
+            yield Setting(name.removeprefix(SWEPT), _text(value, lines), comment)
 
 
 def _text(node: yaml.Node, lines: Sequence[str]) -> str:
@@ -94,18 +107,25 @@ def table(found: Sequence[Setting]) -> str:
 def page(group: str, title: str) -> str:
     """A section a choice: what it is, and its settings as the command line takes them."""
     parts = [f"# {title}\n", f"Made of `conf/{group}`. A setting is typed as `{_typed(group)}`.\n"]
-    for path in sorted((CONF / group).glob("*.yaml")):
-        parts.append(f"## {path.stem}\n\n{about(path)}\n\n{table(settings(path))}")
+    for path in choices(group):
+        name = path.relative_to(CONF / group).with_suffix("").as_posix()
+        parts.append(f"## {name}\n\n{about(path)}\n\n{table(settings(path))}")
     return "\n".join(parts)
 
 
+def choices(group: str) -> list[Path]:
+    """The YAMLs of a folder; of experiments also their parts, each a file of a folder of its own."""
+    folder = CONF / group
+    return sorted(folder.rglob("*.yaml") if group == "experiment" else folder.glob("*.yaml"))
+
+
 def _typed(group: str) -> str:
-    return "SETTING=VALUE" if group == "experiment" else f"{group}.SETTING=VALUE"
+    return "SETTING=VALUE" if group == "experiment" else f"{group.replace('/', '.')}.SETTING=VALUE"
 
 
 def everything() -> str:
     """The page of the settings that are of no choice."""
-    found = [s for s in settings(CONF / "config.yaml") if not s.name.startswith("hydra.")]
+    found = [s for s in settings(CONF / "config.yaml") if not s.name.startswith(("hydra.", "hydra/"))]
     head = "# Settings of a run\n\nMade of `conf/config.yaml`. A setting is typed as `SETTING=VALUE`."
     return f"{head}\n\n{table(found)}"
 
@@ -131,7 +151,7 @@ def summary(title: str, text: str, directive: str, names: Sequence[str]) -> str:
 def write(folder: Path = GENERATED) -> None:
     """All pages, anew."""
     folder.mkdir(parents=True, exist_ok=True)
-    pages = {f"{group}.md": page(group, title) for group, title in TITLES.items()}
+    pages = {f"{group.replace('/', '_')}.md": page(group, title) for group, title in TITLES.items()}
     pages["settings.md"] = everything()
     pages["classes.rst"] = summary(
         "Classes of methods", "What a YAML in ``conf/method`` names.", "autoclass", targets()

@@ -42,9 +42,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -62,6 +60,7 @@ from harness.core.numbers import check_asked_for
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.python import in_python, python_errors
+from harness.core.randomness import generators_kept
 from harness.core.target import Target, others
 from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
@@ -69,7 +68,7 @@ from harness.data.costs import costed
 from harness.data.csv_load import check_columns
 from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
-from harness.data.features import OF_COSTS
+from harness.data.features import OF_COSTS, bounds_of
 from harness.data.findings import with_findings
 from harness.data.in_memory import check_frame, plain
 from harness.evaluation import checker
@@ -106,23 +105,23 @@ def pose(
     classes: Sequence[Any] | None = None,
     **settings: Any,
 ) -> Task:
-    """What is asked about a table and a fitted model; every row of the table is a factual.
+    """The data, the model, and the question of each row: what is asked about a table and a fitted model.
 
     Parameters
     ----------
     frame
         Features and the target's column; kinds, categories and bounds are inferred of all rows where ``features`` does
-        not say. A model that was trained on more than these columns cannot be asked. Or what
-        ``harness.data.load_csv`` read, which knows how its columns are written.
+        not say. Or what ``harness.data.load_csv`` read, which knows how its columns are written.
     target
         The target's column; None where the table has none: what the model predicts stands for it.
     model
-        A fitted scikit-learn estimator or pipeline, trained on columns of ``frame``; or a ``Classifier``; or a model
-        of another library, as ``harness.models.runtime.source.ModelSource`` takes it, by itself or as such
-        (``task="regression"`` where it predicts a number).
+        A fitted scikit-learn estimator or pipeline, trained on columns of ``frame`` alone; or a ``Classifier``; or a
+        model of another library, itself or as a ``ModelSource`` (``task="regression"`` where it predicts a number).
     desired
         The class that a counterfactual should get, a list of some, or ``other`` than the model says; for regression
         such as ``>= 12``. With two classes the other one where None.
+    immutable
+        Features that no counterfactual may change.
     features
         Attributes of some columns by name, as ``{"age": {"actionability": "increase"}}``; or a list of those to use.
     threshold
@@ -130,13 +129,13 @@ def pose(
     classes
         What the target's column calls the model's classes, in the order of its ``classes_``, if otherwise.
     settings
-        Anything else that ``harness.data.load_dataset`` takes, such as ``drop``, ``missing`` and ``constraints``:
-        relations between features that counterfactuals keep, such as ``["loan <= 5 * income"]``.
+        Anything else that ``harness.data.load_dataset`` takes, such as ``drop``, ``missing`` and ``constraints``
+        between features, such as ``["loan <= 5 * income"]``.
 
     Raises
     ------
     HarnessError
-        If table, model and target do not fit; among them ``DatasetError``, of the table.
+        If table, model and target do not fit.
     """
     if model is None:
         raise HarnessError("there is no model to ask; give model=, a fitted scikit-learn estimator or pipeline.")
@@ -218,6 +217,8 @@ def _amended(
     for name, entry in (features or {}).items():
         check_asked(name, entry)
         changes.setdefault(name, {}).update(entry or {})
+        if "bounds" in changes[name]:
+            changes[name]["bounds"] = bounds_of(dataset.space[name], changes[name]["bounds"])
     costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
     every, space = np.arange(len(dataset.frame)), dataset.space.replace(changes)
     priced = tuple(costed(f, dataset.frame[f.name], costs.get(f.name, {})) for f in space.features)
@@ -247,6 +248,8 @@ def explain(
 
     Parameters
     ----------
+    method, task
+        Who is asked, such as ``CeOcl()``, and what ``pose`` returned.
     person
         The number of a row of the table (from 0), or a person of any kind: values by feature, or a frame of one row.
     n
@@ -271,7 +274,7 @@ def explain(
     _check(method, task, n, seed, time_limit)
     factual, problem = _person(task, person)
     claim: Objective | None = None
-    with _random_state():
+    with generators_kept():
         # Of rows of the table many are asked about at once, which takes a library hardly longer than one.
         known = isinstance(person, int | np.integer)
         if task.satisfied(person) if known else problem.valid(factual)[0]:
@@ -296,10 +299,18 @@ def explain_group(
     method
         One that explains groups, such as ``ColumnGeneration`` (of discrete features: ``discretise="quantile"`` in
         ``pose``, before the model is trained) or ``GroupGreedy``.
+    task
+        What ``pose`` returned.
     people
         Numbers of rows of the table; of whom the model already says what is wanted is left out.
+    seed
+        Of all that is random.
     time_limit
         Seconds for all of them; kept by ending the process that is asked.
+
+    Returns
+    -------
+    The counterfactuals, who is served by which, and each person's own answer, checked: print it.
 
     Raises
     ------
@@ -372,17 +383,6 @@ def _ask(
     return with_doubts(found, met), method.objective(problem)
 
 
-@contextmanager
-def _random_state() -> Iterator[None]:
-    """Leave the global generators as they were found: baselines seed them."""
-    state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(state)
-        np.random.set_state(numpy_state)  # noqa: NPY002
-
-
 def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     """One decoded row with its id, and the problem it poses."""
     space, rows = task.dataset.space, task.factuals
@@ -446,6 +446,8 @@ def measure(
 
     Parameters
     ----------
+    explanations
+        One of them, or a list.
     metrics
         Names such as ``l1``, ``proximity/l1`` or ``mypackage.mymodule.mymetric``, or metrics themselves.
     population

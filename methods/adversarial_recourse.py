@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.certificate import perturbed
+from harness.core.numbers import check_least
 from harness.core.problem import Problem
 from methods.descent import SMALL, Descending, Descent, logistic
 
@@ -48,8 +49,7 @@ class AdversarialRecourse(Descent):
         super().__post_init__()
         if not (math.isfinite(self.rho) and self.rho >= 0):
             raise ValueError(f"rho is {self.rho}; it must be a finite number >= 0, in scaled units.")
-        if self.ascents < 1:
-            raise ValueError(f"ascents is {self.ascents}; it must be at least 1.")
+        check_least(self, 1, "ascents")
 
     def fit(self, problem: Problem) -> _Explainer:
         return _Explainer(self, problem)

@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_above, check_least
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
@@ -62,14 +63,10 @@ class Descent:
     last: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("weight", "rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be > 0.")
+        check_above(self, 0, "weight", "rate")
         if not 0 < self.decay < 1:
             raise ValueError(f"decay is {self.decay}; it must be in (0, 1).")
-        for name in ("rounds", "steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        check_least(self, 1, "rounds", "steps")
 
     def refuses(self, problem: Problem) -> str | None:
         if not isinstance(problem.target, Label):

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 from harness.core.classifier import Classifier
+from harness.core.errors import check_choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_above, check_least
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
@@ -114,19 +116,12 @@ class Dice:
     posthoc_sparsity_algorithm: str = "linear"
 
     def __post_init__(self) -> None:
-        if self.search not in {*SEARCHES, GRADIENT}:
-            raise ValueError(f"search is {self.search!r}; allowed: {', '.join((*SEARCHES, GRADIENT))}.")
-        if self.learning_rate <= 0:
-            raise ValueError(f"learning_rate is {self.learning_rate}; it must be > 0.")
-        if self.posthoc_sparsity_algorithm not in {"linear", "binary"}:
-            raise ValueError(
-                f"posthoc_sparsity_algorithm is {self.posthoc_sparsity_algorithm!r}; allowed: linear, binary."
-            )
+        check_choices(self, {"search": (*SEARCHES, GRADIENT), "posthoc_sparsity_algorithm": ("linear", "binary")})
+        check_above(self, 0, "learning_rate")
         if self.posthoc_sparsity_param is not None and not 0 <= self.posthoc_sparsity_param <= 1:
             raise ValueError(f"posthoc_sparsity_param is {self.posthoc_sparsity_param}; give 0 to 1, or null.")
-        for name in ("sample_size", "maxiterations", "min_iter"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1.")
+        optional = ("sample_size", "maxiterations", "min_iter")
+        check_least(self, 1, *(name for name in optional if getattr(self, name) is not None))
 
     @property
     def library_defaults(self) -> Defaults:

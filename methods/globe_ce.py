@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_above, check_least
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import COORDINATE_TIE, Actionability, Space
@@ -58,12 +59,8 @@ class GlobeCe:
     power: float = 3.0
 
     def __post_init__(self) -> None:
-        for name in ("draws", "scalings"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; give a whole number of at least 1.")
-        for name in ("cost", "power"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be a finite number > 0.")
+        check_least(self, 1, "draws", "scalings")
+        check_above(self, 0, "cost", "power")
 
     def refuses(self, problem: Problem) -> str | None:
         return None

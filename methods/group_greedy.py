@@ -10,6 +10,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_least
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Classes, Label
@@ -46,9 +47,7 @@ class GroupGreedy:
     neighbours: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("t_max", "neighbours"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; give a whole number of at least 1.")
+        check_least(self, 1, "t_max", "neighbours")
 
     def refuses(self, problem: Problem) -> str | None:
         if isinstance(problem.target, Label | Classes):

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from harness.certificate import perturbed, proven
+from harness.core.errors import check_choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_least
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Label
@@ -64,8 +66,7 @@ class Nearest:
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        if self.distance not in {"gower", "l1", "l0"}:
-            raise ValueError(f"distance is {self.distance!r}; allowed: gower, l1, l0.")
+        check_choices(self, {"distance": ("gower", "l1", "l0")})
 
     def refuses(self, problem: Problem) -> str | None:
         return refusal(problem) if self.delta else None
@@ -139,8 +140,7 @@ class Stable(Nearest):
         super().__post_init__()
         if not 0 <= self.tau <= 1:
             raise ValueError(f"tau is {self.tau}; it must be from 0 to 1, as probabilities are.")
-        if self.copies < 1:
-            raise ValueError(f"copies is {self.copies}; it must be at least 1.")
+        check_least(self, 1, "copies")
         if not (math.isfinite(self.sigma) and self.sigma > 0):
             raise ValueError(f"sigma is {self.sigma}; it must be a finite number > 0, in scaled units.")
 

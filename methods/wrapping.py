@@ -20,6 +20,7 @@ from harness.core.classifier import Classifier, WrappedModel
 from harness.core.method import Deadline, LibraryDefault
 from harness.core.packages import install
 from harness.core.problem import Problem
+from harness.core.randomness import generators_kept
 from harness.core.target import Classes, Label
 from harness.core.tolerances import PROBABILITY_INSET
 
@@ -62,14 +63,10 @@ def not_a_class(title: str, problem: Problem) -> str | None:
 @contextlib.contextmanager
 def seeded(rng: np.random.Generator) -> Iterator[None]:
     """Seed the two global generators that libraries draw from, and put both back as they were."""
-    kept = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
+    with generators_kept():
         random.seed(int(rng.integers(2**32)))
         np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
         yield
-    finally:
-        random.setstate(kept[0])
-        np.random.set_state(kept[1])  # noqa: NPY002
 
 
 @contextlib.contextmanager

@@ -108,6 +108,37 @@ def test_attributes_are_given_by_name(features: Any, words: str, model: Pipeline
             pose(table, target, model, features=features)
 
 
+@pytest.mark.parametrize(
+    ("given", "bounds"),
+    [([30, 60], (30, 60)), ([None, 60], (None, 60)), ([30, math.inf], (30, math.inf)), ([], (None, None))],
+)
+def test_bounds_of_what_was_read_are_those_of_a_table(given: Any, bounds: Any, model: Pipeline) -> None:
+    """An end that is None is the data's own, an infinite one far beyond them; empty are the data's."""
+    age = FRAME["age"]
+    low, high = age.min(), age.max()
+    far = [low if bounds[0] is None else bounds[0], high if bounds[1] is None else min(bounds[1], 1e6)]
+    for table, target in ((FRAME, TARGET), (load_csv(LOANS, TARGET, split="none"), None)):
+        found = pose(table, target, model, features={"age": {"bounds": given}}).dataset.space["age"].bounds
+        assert found[0] == far[0]
+        assert found[1] == far[1] or (far[1] == 1e6 and high + 500 * (high - low) < found[1] < math.inf)
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ({"age": {"bounds": [30]}}, "bounds"),
+        ({"age": {"bounds": [60, 30]}}, "bounds"),
+        ({"age": {"bounds": ["x", "y"]}}, "bounds"),
+        ({"job": {"bounds": [1, 2]}}, "bounds"),
+        ({"aeg": {"bounds": [1, 2]}}, "aeg"),
+    ],
+)
+def test_no_bounds_are_one_sentence(features: Any, words: str, model: Pipeline) -> None:
+    for table, target in ((FRAME, TARGET), (load_csv(LOANS, TARGET), None)):
+        with pytest.raises(DatasetError, match=words):
+            pose(table, target, model, features=features)
+
+
 def test_numbers_held_as_texts_are_said_to_be(model: Pipeline) -> None:
     with pytest.raises(DatasetError, match="holds its numbers as texts, objects or dates, such as '"):
         pose(FRAME.assign(age=FRAME["age"].astype(str)), TARGET, model, features={"age": {"kind": "continuous"}})

@@ -1,15 +1,17 @@
 """What is too long for every change: slow tests, faults, fuzz, browser, mutation; each by itself, then one page.
 
-    uv run python tests/weekly.py                            # all, six hours at most
+    uv run python tests/weekly.py                            # all, seven and a half hours at most
     uv run python tests/weekly.py --only fuzz --minutes 5    # a section, for so long
 
-Each part is a process with a time limit and a log in ``.weekly``. What has ended is not run again for the same commit
-and seed, so an interrupted command goes on where it stopped; ``--again`` forgets. The page is ``.weekly/page.md``.
+Each part is a process with a time limit and a log in ``.weekly``. What has ended is not run again for the same files,
+seed and minutes, so an interrupted command goes on where it stopped; ``--again`` forgets. The page is
+``.weekly/page.md``.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -63,7 +65,7 @@ def parts(root: Path, seed: int, minutes: float | None = None) -> list[Part]:
     found["slow"] = [file for file in slow if file not in {*FAULTS, *BROWSER, *fuzzed}]
     seeded = ("--hypothesis-seed", str(seed))
     made = [Part(name, file, (*PYTEST, *seeded, file)) for name, each in found.items() for file in each]
-    hours = (minutes or MINUTES["mutation"]) / 60
+    hours = 0.9 * (minutes or MINUTES["mutation"]) / 60  # the rest is for its report
     command = (sys.executable, "tests/mutation.py", "--seed", str(seed), "--hours", f"{hours:.2f}")
     return [*made, Part("mutation", "tests/mutation.py", command)]
 
@@ -124,10 +126,14 @@ def page(results: Sequence[Result], seed: int, commit: str) -> str:
 
 
 def state() -> str:
-    """The commit, and whether files differ from it."""
-    return subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
+    """The commit, and a digest of what differs from it."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout
+
+    changes = git("diff", "HEAD")
+    digest = f"-{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else ""
+    return f"{git('rev-parse', '--short', 'HEAD').strip()}{digest}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commit, journal = state(), given.folder / "journal.jsonl"
     if given.again:
         journal.unlink(missing_ok=True)
-    key = {"commit": commit, "seed": given.seed}
+    key = {"commit": commit, "seed": given.seed, "minutes": given.minutes}
     known = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
     results = {line["name"]: Result(**line["result"]) for line in known if line["key"] == key}
     chosen = [each for each in parts(ROOT, given.seed, given.minutes) if each.section in (given.only or MINUTES)]

@@ -136,7 +136,9 @@ def margins(classifier: Classifier, target: Target) -> list[Margin]:
     low, high = target.low, target.high
     if classifier.code(target.label) == 0:
         low, high = 1.0 - high, 1.0 - low
-    ends = [classifier.to_raw(end) if 0 < end < 1 else np.inf for end in (low, high)]  # which is none
+    ends = [classifier.to_raw(end) if binds else np.inf for end, binds in ((low, low > 0), (high, high < 1))]
+    if (low > 0 and not np.isfinite(ends[0])) or (high < 1 and not np.isfinite(ends[1])):
+        raise UnsupportedError("no finite output has a probability of exactly 0 or 1; ask for a little more or less.")
     return _between(*ends)
 
 

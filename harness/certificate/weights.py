@@ -61,6 +61,8 @@ class WeightBox:
     def __init__(self, classifier: Classifier, target: Target) -> None:
         self.margins: list[Margin] = margins(classifier, target)
         estimator = classifier.estimator
+        if getattr(estimator, "out_activation_", "") == "exp":
+            raise UnsupportedError("a network with loss 'poisson' is an exponential of its sums; use 'squared_error'.")
         linear = isinstance(estimator, FAMILIES["linear"])
         if linear and hasattr(estimator, "coef_"):
             weights = np.atleast_2d(estimator.coef_).T

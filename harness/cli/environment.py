@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from harness.core.packages import version
+from harness.core.packages import commit, extras, installed, version
 
 PACKAGES = (
     "ce-harness", "numpy", "pandas", "scikit-learn", "pyomo", "highspy", "dice-ml", "carla-recourse", "optbinning",
@@ -25,14 +25,16 @@ def environment(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def machine() -> dict[str, Any]:
-    """Python, the processor, memory, and the versions of ``PACKAGES``."""
+    """Python, the processor, memory, versions of ``PACKAGES`` and of what extras bring, and in a clone its commit."""
+    brought = dict(installed(name) for names in extras().values() for name in names)
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu": _cpu(),
         "cores": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "packages": {package: version(package) for package in PACKAGES},
+        "packages": {package: version(package) for package in PACKAGES} | {name: v for name, v in brought.items() if v},
+        "commit": commit(),
     }
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import requires
 from pathlib import Path
+from typing import Any
 
 from harness.cli.environment import PACKAGES, machine
 from harness.cli.environments import mebibytes
 from harness.cli.process import CONF
 from harness.core.caching import cache
-from harness.core.packages import install, places, version
+from harness.core.packages import NAME, extras, install, installed, places, version
 from harness.data.sources import data_folder
 
-NAME = "ce-harness"
 KERNELS = "harness.core.compiling"  # the module of kernels, which loads numba
 
 
@@ -30,34 +30,24 @@ def lines() -> Iterator[str]:
     for name in PACKAGES[1:]:
         yield f"  {name:20} {version(name) or 'not installed'}"
     yield "\nextras"
-    for extra, names in sorted(_extras().items()):
-        found = dict(_installed(name) for name in names)
-        lacking = None in found.values()
-        said = ", ".join(f"{name} {number}" for name, number in found.items())
+    for extra, names in sorted(extras().items()):
+        there = dict(installed(name) for name in names)
+        lacking = None in there.values()
+        said = ", ".join(f"{name} {number}" for name, number in there.items())
         yield f"  {extra:20} {f'not installed; {install(extra)}' if lacking else said}"
     yield "\nfolders"
     for what, folder in _folders().items():
-        yield f"  {what:20} {folder}: {f'{mebibytes(folder):.1f} MiB' if folder.is_dir() else 'not there'}"
+        within = sum(mebibytes(other) for other in _folders().values() if folder in other.parents and other.is_dir())
+        yield f"  {what:20} {folder}: {f'{mebibytes(folder) - within:.1f} MiB' if folder.is_dir() else 'not there'}"
     yield "\ncompiled kernels"
-    counted = _compiled()
-    for package, number in sorted(counted.items()):
-        yield f"  {package:26} {number}"
-    yield f"  {counted.total()} in all, of today's sources; python -m harness warm compiles those that are missing"
-
-
-def _installed(name: str) -> tuple[str, str | None]:
-    """A package and its version; of one without CUDA the whole one that is there instead, as pip brings XGBoost."""
-    whole = name.removesuffix("-cpu")
-    return (whole, version(whole)) if version(name) is None else (name, version(name))
-
-
-def _extras() -> dict[str, list[str]]:
-    """The packages that each extra asks for, by the metadata of the installation."""
-    found = defaultdict(list)
-    for line in requires(NAME) or ():
-        if extra := re.search(r"""extra == ['"]([\w-]+)['"]""", line):
-            found[extra[1]].append(re.split(r"[^\w.-]", line, maxsplit=1)[0])
-    return found
+    kept = _kept_kernels()
+    for package, found in sorted(kept.items()):
+        yield f"  {package:26} {len(found)}"
+    folders = {Path(kernel.stats.cache_path) for found in kept.values() for kernel in found}
+    size = sum(file.stat().st_size for folder in folders for file in folder.glob("*.nb[ci]")) / 2**20
+    place = os.environ.get("NUMBA_CACHE_DIR") or "__pycache__ beside the sources"
+    yield f"  {sum(map(len, kept.values()))} in all, of today's sources, {size:.1f} MiB in {place};"
+    yield "  python -m harness warm compiles those that are missing"
 
 
 def _folders() -> dict[str, Path]:
@@ -65,20 +55,20 @@ def _folders() -> dict[str, Path]:
     return {"package": Path(__file__).parents[1], "choices": CONF, "data": data_folder(), **kept}
 
 
-def _compiled() -> Counter[str]:
-    """How many kernels numba would read from its cache, and not compile again, by the package that they are of."""
-    kind, found = import_module(KERNELS).Kernel, Counter[str]()
+def _kept_kernels() -> dict[str, list[Any]]:
+    """The kernels that numba would read from its cache, and not compile again, by the package that they are of."""
+    kind, found = import_module(KERNELS).Kernel, defaultdict[str, list[Any]](list)
     for top in ("harness", "methods"):
         for path in sorted(places(top)[0].rglob("*.py")):
             if re.search(r"^@njit", path.read_text(encoding="utf-8"), re.MULTILINE):
                 name = ".".join([top, *path.relative_to(places(top)[0]).with_suffix("").parts])
                 for kernel in vars(import_module(name)).values():
                     if isinstance(kernel, kind) and kernel.__module__ == name and _kept(kernel):
-                        found[name.rpartition(".")[0]] += 1
+                        found[name.rpartition(".")[0]].append(kernel)
     return found
 
 
 def _kept(kernel: object) -> bool:
-    """Whether numba's index of a kernel has anything that is not stale."""
+    """Whether numba would read a kernel from its cache: its index has anything that is not stale."""
     file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     return file is not None and bool(file._load_index())

@@ -219,7 +219,11 @@ def _score(
 
 
 def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
-    """The weighted sum of means; one of a metric that no answer could be scored by counts 0. NaN without questions."""
+    """The weighted sum of means; one of a metric that no answer could be scored by counts 0. NaN without questions.
+
+    Questions of which it is proven that no counterfactual exists are left out.
+    """
+    scores = scores[~(scores["impossible"] > 0)]
     if scores.empty:
         return math.nan
     means = scores.mean(numeric_only=True)
@@ -236,9 +240,12 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
         return f"{state}: UNSUPPORTED, {why}"
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
     asked = f" (asked for {wanted}, there are {len(scores)})" if len(scores) < wanted else ""
-    absent = int((scores["impossible"] > 0).sum())
-    asked += f", none exists for {absent}" if absent else ""
-    text = f"{state}: {len(scores)} factuals{asked}, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
+    absent = scores["impossible"] > 0
+    asked += f", none exists for {absent.sum()}" if absent.any() else ""
+    text, scores = f"{state}: {len(scores)} factuals{asked}", scores[~absent]
+    if scores.empty:
+        return text
+    text += f", coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:
         return f"{text}median {scores['seconds'].median():.3f} s"
     points, gap = scores["group/points"].mean(), scores["group/gap"].mean()

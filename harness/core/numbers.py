@@ -36,3 +36,29 @@ def check_asked_for(n: Any, seed: Any, time_limit: Any) -> None:
         raise HarnessError(f"{given}; give at least 1, and seconds above 0, at most {LONGEST:,}.")
     if not (whole(seed) and 0 <= seed < SEEDS):
         raise HarnessError(f"seed={seed!r} does not fit; give a whole number of at least 0, below {SEEDS:,}.")
+
+
+def check_least(settings: object, least: float, *names: str) -> None:
+    """Refuse attributes that are no finite numbers of at least ``least``.
+
+    Raises
+    ------
+    ValueError
+        For the first such attribute.
+    """
+    for name in names:
+        if not (number(value := getattr(settings, name)) and value >= least):
+            raise ValueError(f"{name} is {value}; give a finite number of at least {least}.")
+
+
+def check_above(settings: object, bound: float, *names: str) -> None:
+    """Refuse attributes that are no finite numbers above ``bound``.
+
+    Raises
+    ------
+    ValueError
+        For the first such attribute.
+    """
+    for name in names:
+        if not (number(value := getattr(settings, name)) and value > bound):
+            raise ValueError(f"{name} is {value}; give a finite number above {bound}.")

@@ -128,7 +128,7 @@ class Objective:
             term = limit.term
             values = TERMS[term.name](moves, self._weights(space, term), term.params)
             for fault, value in zip(faults, values, strict=True):
-                if value > limit.most + LIMIT_MET:
+                if not value <= limit.most + LIMIT_MET:  # of a gap it may be NaN
                     fault.append(term.name)
         return faults
 
@@ -332,7 +332,8 @@ def woe(frame: pd.DataFrame, table: Sequence[Mapping[str, Any]]) -> np.ndarray:
 
 def _woe_l1(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
     gaps = woe(moves.frame, params["table"]) - woe(moves.factual, params["table"])
-    return np.abs(gaps) @ (1.0 / np.asarray(params["unit"]))
+    units = np.asarray(params["unit"])
+    return np.abs(gaps) @ (1.0 / np.where(units > 0, units, 1.0))  # 0 of older answers: a variable without a weight
 
 
 def _woe_mahalanobis(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:

@@ -5,18 +5,39 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import re
+import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, packages_distributions
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 
+NAME = "ce-harness"
+CODE = ("harness", "methods", "metrics", "conf")  # folders of a clone that results are made by
+OLD_PINS = {"nice": "nicex==0.2.3"}  # packages whose own pins pyproject.toml replaces for uv, and pip is not to keep
 CLONED = (Path(__file__).parents[2] / "uv.lock").exists()  # or installed from a wheel
 
 
 def install(extra: str) -> str:
     """The command that brings an extra of this package, in a clone or where a wheel was installed."""
-    return f"uv sync --extra {extra}" if CLONED else f"pip install 'ce-harness[{extra}]'"
+    if CLONED:
+        return f"uv sync --extra {extra}"
+    return f"pip install --no-deps {OLD_PINS[extra]}" if extra in OLD_PINS else f"pip install 'ce-harness[{extra}]'"
+
+
+def extras() -> Mapping[str, list[str]]:
+    """The packages that each extra asks for, by the metadata of the installation."""
+    found = defaultdict(list)
+    try:
+        lines = requires(NAME) or ()
+    except PackageNotFoundError:  # a clone that is on the path alone
+        lines = ()
+    for line in lines:
+        if extra := re.search(r"""extra == ['"]([\w-]+)['"]""", line):
+            found[extra[1]].append(re.split(r"[^\w.-]", line, maxsplit=1)[0])
+    return found
 
 
 def locate(name: str) -> Path | None:
@@ -51,6 +72,33 @@ def version(name: str) -> str | None:
             return str(told)  # of what is imported already
         brought_by = _distributions().get(name) if places(name) else None
         return distribution_version(brought_by[0]) if brought_by else None
+
+
+def installed(name: str) -> tuple[str, str | None]:
+    """A package and its version; of one without CUDA the whole one that is there instead, as pip brings XGBoost."""
+    whole = name.removesuffix("-cpu")
+    return (whole, version(whole)) if version(name) is None else (name, version(name))
+
+
+@functools.cache
+def commit() -> str | None:
+    """The commit of the clone that runs, then ``-dirty`` where its code differs; None where git knows of none.
+
+    Installed, the package may lie in another's clone.
+    """
+    root = Path(__file__).resolve().parents[2]
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(root), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+
+    try:
+        top, head = git("rev-parse", "--show-toplevel", "HEAD").split("\n")
+        if Path(top).resolve() == root:
+            return head + ("-dirty" if git("diff", "HEAD", "--name-only", "--", *CODE) else "")
+    except (OSError, subprocess.SubprocessError):
+        pass
+    return None
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,16 @@ HOLDS, BROKEN, UNCHECKED = "holds", "broken", "not checked"  # of the checker, o
 READ = "read are linear models, networks of ReLUs, and trees and sums of them"  # by exact methods
 PREDICT = "nearest, md_pso and others that only predict take it"
 SATISFIED = "the model already says what is wanted of this factual"
+
+
+def some(values: Iterable[object], most: int) -> str:
+    """Values in a sentence, as many as ``most``, and how many there are beyond.
+
+    >>> some("abc", 2)
+    'a, b and 1 more'
+    """
+    texts = list(map(str, values))
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
 def scored(classifier: Classifier, frame: pd.DataFrame, targets: Sequence[Target]) -> list[tuple[float, Any]]:

@@ -33,7 +33,20 @@ logger = logging.getLogger(__name__)
 
 @python_errors()
 def load_csv(path: str | Path, target: str | None = None, **settings: Any) -> Dataset:
-    """A CSV of one's own as a dataset, with the settings of ``conf/dataset/csv.yaml`` and ``split``.
+    """A CSV of one's own as a dataset.
+
+    Parameters
+    ----------
+    path
+        Of one file, or a list of several with the same columns.
+    target
+        The column of what the model predicts.
+    settings
+        Those of ``conf/dataset/csv.yaml``, such as ``features``, ``missing`` and ``na``, and ``split``.
+
+    Returns
+    -------
+    The rows, and the space that counterfactuals are looked for in.
 
     Raises
     ------

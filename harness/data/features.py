@@ -219,6 +219,19 @@ def _described(
     return Feature(feature, kind, categories, actionability=actionability, order=order, special=special)
 
 
+def bounds_of(feature: Feature, given: Any) -> tuple[float, float]:
+    """Bounds that are given to a feature of a dataset that was read: an end that is None is the training rows' own, as
+    are both where they are empty; an infinite one lies far beyond.
+
+    Raises
+    ------
+    DatasetError
+        For a feature without numbers, and unless they are two numbers, each of which may be None or infinite.
+    """
+    fitting = fitting_entry(feature.name, feature.kind, {"bounds": given})
+    return _bounds(feature.scale, fitting.get("bounds", (None, None)))
+
+
 def _bounds(scale: tuple[float, float], given: Sequence[float | None]) -> tuple[float, float]:
     """Finite bounds: an end that is None is the scale's own, an infinite one lies ``FAR`` ranges beyond the scale."""
     low, high = (own if end is None else float(end) for own, end in zip(scale, given, strict=True))

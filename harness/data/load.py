@@ -388,7 +388,10 @@ def _classes(about: Description, values: pd.Series) -> tuple[np.ndarray, tuple[A
     labels[:] = [known[str(value)] for value in values.tolist()]
     found = set(labels)
     if len(found) < 2:
-        raise DatasetError(f"target {target!r} of {name} holds one class only, {labels[0]!r}; two or more are needed.")
+        raise DatasetError(
+            f"target {target!r} of {name} holds one class only, {labels[0]!r}; give rows of two or more, or another "
+            "target."
+        )
     for cls in names:
         if cls not in found:
             raise DatasetError(

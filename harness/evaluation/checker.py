@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.core.gaps import missing, same
@@ -196,16 +197,28 @@ def examine(
         if objective is not None:
             verdict["objective"] = float(objective.evaluate(space, factual, answer).item()) if objective.terms else None
             verdict["limits"] = objective.exceeded(space, factual, answer)[0]
-        off = [abs(equation.residual(space, factual, answer).item()) for equation in imposed]
-        verdict["limits"] += ["causality"] if max(off, default=0.0) > LIMIT_MET else []
+        off = (abs(equation.residual(space, factual, answer).item()) for equation in imposed)
+        verdict["limits"] += [] if all(each <= LIMIT_MET for each in off) else ["causality"]  # of a gap it is NaN
         if objective is not None and (delta := objective.domain.get("delta")) and "delta" not in verdict["limits"]:
             verdict["limits"] += [] if withstands(space, classifier, target, values, delta) else ["delta"]
-        if verdict["valid"] and row.get("region"):
+        domain = {} if objective is None else objective.domain
+        claimed = domain if {"rho", "norm"} <= {*domain} else {}
+        if verdict["valid"] and (row.get("region") or claimed):
             from harness.evaluation import regions  # slow: scipy.optimize, and few methods give regions
 
-            verdict["region"] = regions.verdict(space, classifier, target, values, row["region"])
+            verdict["region"] = regions.verdict(space, classifier, target, values, row.get("region") or {}, claimed)
             verdict["limits"] += ["region"] if verdict["region"] == BROKEN else []
-    return {**verdict, "verdict": _word(verdict, row)}
+    return {**verdict, "verdict": _word(verdict, row, _slack(verdict["objective"], objective, space, factual, values))}
+
+
+def _slack(
+    value: float | None, objective: Objective | None, space: Space, factual: pd.DataFrame, values: Mapping[str, Any]
+) -> float:
+    """How far an objective may be above its claim: relative to distances, not to what a number of changes weighs."""
+    if value is not None and objective is not None and any(term.name == "l0" for term in objective.terms):
+        distances = replace(objective, terms=tuple(term for term in objective.terms if term.name != "l0"))
+        value = float(distances.evaluate(space, factual, space.frame([values])).item())
+    return CLAIM * max(1.0, abs(value or 0.0))
 
 
 def coherent(space: Space, values: Mapping[str, Any]) -> bool:
@@ -213,7 +226,7 @@ def coherent(space: Space, values: Mapping[str, Any]) -> bool:
     return all(feature.name in values and exists(feature, values[feature.name]) for feature in space.features)
 
 
-def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _word(verdict: Mapping[str, Any], row: Mapping[str, Any], slack: float) -> str:
     if verdict["incoherent"]:
         return "incoherent"
     if not verdict["valid"]:
@@ -223,7 +236,8 @@ def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     if verdict["limits"]:
         return "beyond its limits"
     claimed, actual = row["objective"], verdict["objective"]
-    if claimed is not None and actual is not None and actual > claimed + CLAIM * max(1.0, abs(claimed)):
+    known = claimed is not None and actual is not None and not math.isnan(claimed)
+    if known and not actual <= claimed + slack:
         return "worse than claimed"
     return "late" if row.get("late") else ACCEPTED
 

@@ -48,7 +48,8 @@ class Criterion:
     Parameters
     ----------
     name
-        One of proximity, sparsity, plausibility, robustness, diversity and seconds; else the heading of a metric.
+        One of proximity, sparsity, plausibility, robustness, diversity and seconds; else the heading of a metric, or
+        its full name where the heading is taken.
     metric
         The metric's full name; ``seconds`` of seconds.
     better
@@ -76,7 +77,11 @@ def criteria_of(runs: Iterable[StoredRun]) -> list[Criterion]:
     named = {metric.criterion: metric for metric in metrics.values() if metric.criterion}
     five = [Criterion(name, named[name].name, named[name].better) for name in CRITERIA if name in named]
     further = sorted((m for m in metrics.values() if not m.criterion and "report" in m.shown), key=lambda m: m.place)
-    own = [Criterion(metric.column, metric.name, metric.better) for metric in further if metric.over != "returned"]
+    taken, own = {*CRITERIA, SECONDS}, []
+    for metric in (metric for metric in further if metric.over != "returned"):
+        name = metric.name if metric.column in taken else metric.column
+        taken.add(name)
+        own.append(Criterion(name, metric.name, metric.better))
     return [*five, Criterion(SECONDS, SECONDS, "lower"), *own]
 
 
@@ -87,34 +92,41 @@ class Contest:
     Parameters
     ----------
     values
-        One row a question, one column a method; NaN where it has no accepted counterfactual, or one of which the
-        criterion is not defined.
+        One row a question, one column a method that takes part; NaN where it has no accepted counterfactual, or one of
+        which the criterion is not defined.
     answered
-        Whether it has an accepted one, of the same shape; NA where it was not asked, as by its constraints none exists.
-    coverage
-        Share of the questions that each method answers.
+        Of every method that takes the task, whether it has an accepted one; NA where it was not asked, as by its
+        constraints none exists.
     """
 
     task: str
     criterion: Criterion
     values: pd.DataFrame
     answered: pd.DataFrame
-    coverage: pd.Series
 
     @classmethod
     def of(cls, task: str, entries: Sequence[Entry], criterion: Criterion) -> Contest:
-        """Of diversity without methods that give one counterfactual, of seconds without those of another machine."""
+        """Of diversity methods that give one counterfactual take no part, of seconds none of another machine."""
         able = [entry for entry in entries if entry.several or criterion.name != DIVERSITY]
         able = [e for e in able if (e.timed if criterion.name == SECONDS else criterion.metric in e.table)]
         questions = pd.Index(dict.fromkeys(index for entry in entries for index in entry.table.index))
         values = pd.DataFrame({entry.method: criterion.of(entry) for entry in able}, index=questions, dtype=float)
-        coverage = pd.Series({entry.method: entry.coverage.value for entry in able}, dtype=float)
-        answered = pd.DataFrame({e.method: e.answered.astype("boolean") for e in able}, index=questions)
-        return cls(task, criterion, values, answered, coverage)
+        answered = pd.DataFrame({e.method: e.answered.astype("boolean") for e in entries}, index=questions)
+        return cls(task, criterion, values, answered)
+
+    @property
+    def defined(self) -> bool:
+        """Whether the criterion says anything of the task: some answer has a value, or nobody answers."""
+        return bool(self.values.size) and bool(self.values.notna().any(axis=None) or not self.answered.any(axis=None))
+
+    @property
+    def coverage(self) -> pd.Series:
+        """Share of the questions that each method answers, of all that take the task."""
+        return self.answered.mean().astype(float)
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        return statistics.pairs(self.values, self.answered)
+        return statistics.pairs(self.values, self.answered[list(self.values)])
 
     @cached_property
     def common(self) -> Common:
@@ -127,8 +139,9 @@ class Contest:
         Who answers has none where the criterion is not defined; of diversity, who gives fewer than asked for is last.
         Who was not asked has none.
         """
-        undefined = self.answered & self.values.isna() & (self.criterion.name != DIVERSITY)
-        unranked = (undefined | self.answered.isna()).astype(bool)
+        answered = self.answered[list(self.values)]
+        undefined = answered & self.values.isna() & (self.criterion.name != DIVERSITY)
+        unranked = (undefined | answered.isna()).astype(bool)
         return statistics.normalised_ranks(self.values, self.criterion.better, unranked)
 
     @cached_property
@@ -164,7 +177,7 @@ class Standing:
     places
         By method, from the test, or of a study of one task from its pairs; empty where there is neither.
     too_few
-        Methods that cover less than half of what the best covers, and are recommended for nothing.
+        Methods that cover less than half of what another does, as ``too_few`` has it; recommended for nothing.
     """
 
     criterion: Criterion
@@ -185,9 +198,9 @@ class Standing:
 
 
 def contests(study: Study, criterion: Criterion) -> list[Contest]:
-    """One a task of the study that has a question, and a method with the criterion."""
+    """One a task of the study of which the criterion says anything."""
     found = (Contest.of(task, study.of_task(task), criterion) for task in study.tasks)
-    return [contest for contest in found if contest.values.size]
+    return [contest for contest in found if contest.defined]
 
 
 def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> Standing:
@@ -196,8 +209,9 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
     by_task = pd.DataFrame({contest.task: contest.mean_ranks for contest in found}).T
     blocks = by_task.groupby([dataset_of[str(task)] for task in by_task.index], sort=False).mean()
     blocks = blocks.reindex(columns=[method for method in study.methods if method in blocks])
-    empty = sum(bool(entries := study.of_task(task)) and not any(len(e.table) for e in entries) for task in study.tasks)
-    whole = [name for name in by_task if by_task[name].notna().all() and len(by_task) == len(study.tasks) - empty]
+    asked = [task for task in study.tasks if any(len(entry.table) for entry in study.of_task(task))]
+    silent = [{entry.method for entry in study.of_task(task)} for task in asked if task not in by_task.index]
+    whole = [str(name) for name in by_task if by_task[name].notna().all() and all(name in took for took in silent)]
     test = statistics.friedman(blocks[[name for name in blocks if name in whole]])
     places: Mapping[str, int] = {}
     if test is not None:
@@ -241,7 +255,9 @@ def coverages(study: Study) -> dict[str, list[float]]:
 
 
 def too_few(study: Study) -> frozenset[str]:
-    """Methods that cover less than half of what the best covers: by mean over the tasks that each takes."""
-    covered = coverages(study)
-    means = pd.Series({name: sum(values) / len(values) for name, values in covered.items() if values}, dtype=float)
-    return frozenset(means.index) - frozenset(statistics.comparable(means))
+    """Methods that cover nothing, or less than half of what another covers of the tasks that both take."""
+    covered: dict[str, dict[str, float]] = {}
+    for entry in study.entries:
+        if entry.refusal is None and len(entry.table):
+            covered.setdefault(entry.method, {})[entry.task] = entry.coverage.value
+    return frozenset(statistics.falling_short(pd.DataFrame(covered)))

@@ -27,8 +27,16 @@ def numbers_of(entry: Entry, metrics: Sequence[str]) -> dict[str, Estimate]:
     ``setup_seconds`` and ``setup_cpu_seconds``. Memory: ``peak_mib``.
     """
     n = len(entry.table)
+    found = {"coverage": entry.coverage}
+    found |= {name: Estimate(value, math.nan, math.nan, n) for name, value in _plain(entry).items()}
+    return found | {name: entry.mean(name) for name in metrics if name in entry.table}
+
+
+def _plain(entry: Entry) -> dict[str, float]:
+    """The numbers without an interval."""
+    n = len(entry.table)
     setup, setup_cpu = entry.setup
-    plain: dict[str, float] = {
+    return {
         "none exists": float(entry.impossible),
         "filled": entry.filled,
         "validity": entry.validity,
@@ -43,9 +51,12 @@ def numbers_of(entry: Entry, metrics: Sequence[str]) -> dict[str, Estimate]:
         "setup_cpu_seconds": setup_cpu,
         **{name: float(entry.table[name].mean()) for name in GROUPED if name in entry.table},
     }
-    found = {"coverage": entry.coverage}
-    found |= {name: Estimate(value, math.nan, math.nan, n) for name, value in plain.items()}
-    return found | {name: entry.mean(name) for name in metrics if name in entry.table}
+
+
+def _spreads(entry: Entry) -> dict[str, float]:
+    """Standard deviations over seeds of what each seed by itself comes to, but for counts; empty with one seed."""
+    parts = pd.DataFrame([_plain(part) for part in entry.of_seeds] if entry.seeds > 1 else [])
+    return {str(name): float(parts[name].std(ddof=1)) for name in parts if name not in (*FAULTS, "none exists")}
 
 
 class Numbers:
@@ -84,11 +95,11 @@ class Numbers:
         for entry in self.study.entries:
             if entry.refusal is not None:
                 continue
-            compared = self._compared(entry)
+            compared, spreads = self._compared(entry), _spreads(entry)
             for name, estimate in numbers_of(entry, list(self.metrics)).items():
                 names = {key: getattr(entry, key) for key in ("dataset", "model", "task", "method", "seeds")}
                 own = {"value": estimate.value, "low": estimate.low, "high": estimate.high, "n": estimate.n}
-                spread = math.nan if name in FAULTS else entry.seed_spread(name)
+                spread = math.nan if name in FAULTS else spreads.get(name, entry.seed_spread(name))
                 rows.append({**names, "number": name, **own, "seed_sd": spread, **compared.get(name, {})})
         return pd.DataFrame(rows, columns=list(COLUMNS))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
-from harness.core.space import Space
+from harness.core.space import Actionability, Space
 from harness.core.target import Classes, Target
 from harness.core.tolerances import DECODING
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
@@ -35,13 +36,22 @@ def verdict(
     target: Target,
     row: Mapping[str, Any],
     region: Mapping[str, Sequence[float]],
+    claimed: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """``holds``: every point of a region, a box around a decoded row in original units, is valid; ``broken``: an
-    invalid one was met, or the row is not in it; ``not checked``: neither was shown.
+    invalid one was met, the row is not in it, or it is less than was claimed; ``not checked``: neither was shown.
 
     Ends may be off by ``DECODING`` of a feature's range, as decoding is.
+
+    Parameters
+    ----------
+    claimed
+        The perturbations that a method says it withstands: ``rho``, ``norm``, ``unperturbed``, ``clip``. Of a ball the
+        region is the box in it; of the ball itself invalid points are looked for, and none is proven not to be.
     """
     if any(not low <= row[name] <= high for name, (low, high) in region.items()):
+        return BROKEN
+    if claimed and not (_as_wide(space, row, region, claimed) and _ball(space, classifier, target, row, claimed)):
         return BROKEN
     ends: dict[str, tuple[float, float]] = {}
     for name, (first, last) in region.items():
@@ -66,6 +76,56 @@ def verdict(
         return UNCHECKED
     worst = _settled(box, forms)
     return UNCHECKED if worst is None else HOLDS if worst else BROKEN
+
+
+def _reach(space: Space, row: Mapping[str, Any], claimed: Mapping[str, Any], share: float) -> dict[str, list[float]]:
+    """By feature that is perturbed, the ends of what a share of the radius leads to."""
+    found = {}
+    for feature in space.features:
+        fixed = feature.actionability is Actionability.IMMUTABLE or feature.name in claimed.get("unperturbed", ())
+        if feature.numeric and not fixed:
+            value, room = float(row[feature.name]), share * claimed["rho"] * feature.range
+            found[feature.name] = [value - room, value + room]
+            if claimed.get("clip"):
+                found[feature.name] = [
+                    max(value - room, min(feature.bounds[0], value)), min(value + room, max(feature.bounds[1], value)),
+                ]  # fmt: skip
+    return found
+
+
+def _as_wide(
+    space: Space, row: Mapping[str, Any], region: Mapping[str, Sequence[float]], claimed: Mapping[str, Any]
+) -> bool:
+    """Whether a region is as wide as the radius that is claimed, or as the box in its ball."""
+    count = len(_reach(space, row, claimed, 1.0))
+    needed = _reach(space, row, claimed, 1.0 if claimed["norm"] == "linf" else 1.0 / math.sqrt(max(count, 1)))
+    for name, (low, high) in needed.items():
+        first, last = region.get(name, (row[name], row[name]))
+        slack = DECODING * space[name].range
+        if first > low + slack or last < high - slack:
+            return False
+    return True
+
+
+def _ball(
+    space: Space, classifier: Classifier, target: Target, row: Mapping[str, Any], claimed: Mapping[str, Any]
+) -> bool:
+    """Whether no invalid point is met on the surface of a ball that is claimed: at random, along axes and slopes."""
+    ends = _reach(space, row, claimed, 1.0)
+    if claimed["norm"] != "l2" or not ends:
+        return True
+    box = Box(space, classifier, target, row, {name: (low, high) for name, (low, high) in ends.items()})
+    own = np.array([float(row[name]) for name in ends])
+    room = np.array([claimed["rho"] * space[name].range for name in ends])
+    axes = np.vstack([np.eye(len(own)), -np.eye(len(own))])
+    ways = np.vstack([axes, np.random.default_rng(0).normal(size=(DRAWS, len(own)))])
+    if classifier.opaque is None:
+        raw = np.asarray(classifier.raw(box.frame(own + axes * room)), dtype=float).reshape(len(axes), -1)
+        slopes = (raw[: len(own)] - raw[len(own) :]).T
+        ways = np.vstack([ways, slopes, -slopes])
+    lengths = np.linalg.norm(ways, axis=1, keepdims=True)
+    within = 1.0 - DECODING  # by rounding the surface itself may be beyond it
+    return not box.invalid(own + within * room * (ways / np.where(lengths > 0, lengths, 1.0)))
 
 
 def _settled(box: Box, forms: Sequence[tuple[np.ndarray, float]]) -> bool | None:

@@ -37,7 +37,7 @@ COUNTS = (
     "model_seconds", "peak_mib", "fit_seconds", "late", "impossible",
 )  # fmt: skip
 NEAREST = "nearest/"  # before the name of a metric: of the nearest accepted counterfactual alone
-GOWER = Objective((Term("gower"),))
+GOWER = Objective((Term("gower"),), costed=False)
 
 
 def score(

@@ -226,6 +226,26 @@ def comparable(coverage: pd.Series) -> list[str]:
     return list(coverage.index[(coverage > 0) & (coverage >= NEARLY * coverage.max())])
 
 
+def falling_short(covered: pd.DataFrame) -> list[str]:
+    """Methods that cover nothing, or less than half of what another covers on average of the tasks that both take.
+
+    Parameters
+    ----------
+    covered
+        One row a task, one column a method; NaN where it refuses.
+
+    >>> falling_short(pd.DataFrame({"a": [1.0, 0.2], "b": [0.5, 0.2], "c": [0.4, float("nan")], "d": [0.0, 0.0]}))
+    ['c', 'd']
+    """
+    short = []
+    for name in covered:
+        taken = covered[covered[name].notna()]
+        shared = ((taken[[name, other]].dropna().mean(), other) for other in taken.columns.drop(name))
+        if not taken[name].sum() or any(means[name] < NEARLY * means[other] for means, other in shared):
+            short.append(str(name))
+    return short
+
+
 def common(values: pd.DataFrame, coverage: pd.Series) -> Common:
     """Means over the questions answered by every method that covers at least half of what the best covers.
 
@@ -327,27 +347,24 @@ def places(ordered: Sequence[str], apart: Callable[[str, str], bool]) -> dict[st
 
 
 def best(means: Mapping[str, Estimate], better: Better, answered: pd.DataFrame) -> set[str]:
-    """The methods with the best common mean among those that answer no less than who answers most.
+    """The methods with the best common mean among those whose coverage is not below the greatest.
 
-    Less is what McNemar's test, adjusted by Holm over the methods, tells apart from the greatest coverage.
+    Below is what McNemar's test, adjusted by Holm over the methods, tells apart from the greatest coverage.
 
     Parameters
     ----------
     answered
-        Whether each question (rows) is answered, by method, of all methods that did not refuse.
+        Whether each question (rows) is answered, by method, of all methods that did not refuse; NA where one was not
+        asked.
     """
-    counts = answered.sum()
-    if not len(counts) or not counts.max():
+    coverage = answered.mean().dropna()
+    if not len(coverage) or not coverage.max():
         return set()
-    most = counts.idxmax()
-    others = [name for name in answered.columns if name != most]
-    tests = holm(
-        [
-            mcnemar(int((answered[most] & ~answered[name]).sum()), int((answered[name] & ~answered[most]).sum()))
-            for name in others
-        ]
-    )
-    fewer = {name for name, p in zip(others, tests, strict=True) if p < LEVEL and counts[name] < counts[most]}
+    most = coverage.idxmax()
+    has, others = answered[most], [name for name in answered.columns if name != most]
+    only = [(int((has & ~answered[name]).sum()), int((answered[name] & ~has).sum())) for name in others]
+    tests = zip(others, holm([mcnemar(*counts) for counts in only]), only, strict=True)
+    fewer = {name for name, p, (most_alone, alone) in tests if p < LEVEL and alone < most_alone}
     kept = {name: mean.value for name, mean in means.items() if name not in fewer and not math.isnan(mean.value)}
     if not kept:
         return set()

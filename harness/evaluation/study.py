@@ -431,16 +431,16 @@ def _impossible(
     labels: Sequence[tuple[str, str, str]], runs: Sequence[StoredRun], tables: Sequence[pd.DataFrame]
 ) -> tuple[dict[tuple[str, str], tuple[Any, ...]], tuple[str, ...]]:
     """By task and constraints, the questions proven to have no counterfactual; and the proofs that are refuted."""
-    proven: dict[tuple[str, str], dict[Any, str]] = {}
+    proven: dict[tuple[str, str], dict[Any, list[str]]] = {}
     refuted = []
     for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
         for question in table.index[table["impossible"] > 0]:
-            proven.setdefault((task, posed), {}).setdefault(question, f"{run.label} ({method})")
+            proven.setdefault((task, posed), {}).setdefault(question, []).append(f"{run.label} ({method})")
     for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
         for question in table.index[table["coverage"] > 0]:
-            if (prover := proven.get((task, posed), {}).pop(question, None)) is not None:
-                refuted.append(
-                    f"{prover} proves that question {question} has no counterfactual, and {run.label} ({method}) has "
-                    f"an accepted one: the proof is wrong."
-                )
+            refuted += [
+                f"{prover} proves that question {question} has no counterfactual, and {run.label} ({method}) has an "
+                f"accepted one: the proof is wrong."
+                for prover in proven.get((task, posed), {}).pop(question, ())
+            ]
     return {key: tuple(found) for key, found in proven.items() if found}, tuple(refuted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -16,12 +16,17 @@ from harness.core.space import Space
 from harness.core.target import Classes, Interval, Label, Target
 from harness.core.tolerances import LIMIT_MET
 
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda sums: np.maximum(sums, 0.0), "identity": lambda sums: sums, "tanh": np.tanh,
+    "logistic": lambda sums: 0.5 + 0.5 * np.tanh(0.5 * sums),
+}  # fmt: skip
+
 
 def withstands(space: Space, classifier: Classifier, target: Target, row: Mapping[str, Any], delta: float) -> bool:
     """Whether no model with weights within ``delta`` of the real one is found that refuses a decoded row.
 
-    Exact for linear models and networks of one hidden layer, whose worst weights are known: the changed model itself
-    says what it makes of the row. Of others no such model is looked for.
+    Exact for linear models and networks of at most one hidden layer, whose worst weights are known: the changed model
+    itself says what it makes of the row. Of others no such model is looked for.
     """
     if isinstance(target, Classes):
         raise UnsupportedError("several classes are no bounds on raw outputs.")
@@ -52,13 +57,14 @@ def _worst(estimator: Any, inputs: np.ndarray, weights: np.ndarray, delta: float
         ((first, shifts),) = layers
         changed.coefs_, changed.intercepts_ = [first - delta * np.outer(side, towards)], [shifts - delta * towards]
         return changed
-    if len(layers) != 2 or estimator.activation != "relu":
+    if len(layers) != 2 or estimator.activation not in ACTIVATIONS:
         return None
     (first, shifts), (last, ends) = layers
     sums, room = inputs @ first + shifts, delta * (np.abs(inputs).sum() + 1)
     choices = np.array([(unit, way) for unit in (-1, 1) for way in (-1, 1)])  # of a unit's sum, and what leaves it
     lead, least = last @ weights, delta * np.abs(weights).sum()
-    values = [np.maximum(sums + unit * room, 0) * (lead + way * least) for unit, way in choices]
+    unit_of = ACTIVATIONS[estimator.activation]  # each rises, so that its ends are those of the sums
+    values = [unit_of(sums + unit * room) * (lead + way * least) for unit, way in choices]
     units, ways = choices[np.argmin(values, axis=0)].T
     changed.coefs_ = [first + delta * np.outer(side, units), last + delta * np.outer(ways, towards)]
     changed.intercepts_ = [shifts + delta * units, ends - delta * towards]
@@ -90,7 +96,9 @@ def margins(classifier: Classifier, target: Target) -> list[tuple[np.ndarray, fl
             raise UnsupportedError("a probability of one of several classes is no bound on a raw output.")
         if classifier.code(target.label) == 0:
             low, high = 1.0 - high, 1.0 - low
-        low = classifier.to_raw(low) if low > 0 else -math.inf
-        high = classifier.to_raw(high) if high < 1 else math.inf
+        ends = [(low, low > 0, -math.inf), (high, high < 1, math.inf)]
+        low, high = (classifier.to_raw(end) if binds else none for end, binds, none in ends)
+        if low == math.inf or high == -math.inf:
+            raise UnsupportedError("a probability of exactly 0 or 1 is no bound on a raw output.")
     found = [(np.ones(1), -low)] if math.isfinite(low) else []
     return found + ([(-np.ones(1), high)] if math.isfinite(high) else [])

@@ -34,6 +34,7 @@ from sklearn.preprocessing import (
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, by_category, run_steps
 from harness.core.space import Feature, Kind, Space
+from harness.core.wording import some
 from harness.models.composite import chosen, own_threshold, read
 from harness.models.runtime.estimators import RuntimeModel
 from harness.models.scorecard import OptBinned, ScorecardEstimator
@@ -351,8 +352,8 @@ def _numbers(column: Table, transformer: Any, at: PipelineStep) -> np.ndarray | 
     if any(isinstance(value, str) for value in column.values):
         feature = column.feature
         at.faults.append(
-            f"column {feature.name!r} holds text ({_some(feature.categories)}), and {at.step(transformer)} of the "
-            f"model takes numbers"
+            f"column {feature.name!r} holds text ({some(feature.categories, NAMED)}), and {at.step(transformer)} of "
+            f"the model takes numbers"
         )
         return None
     return np.array(column.values, dtype=float)
@@ -437,7 +438,7 @@ def _readable(encoder: Any, column: Column, known: np.ndarray, at: PipelineStep)
         if encoder.handle_unknown == "error" or any(isinstance(value, str) for value in known):
             at.faults.append(
                 f"column {feature.name!r} holds numbers of any size, and {at.step(encoder)} of the model takes "
-                f"{_some(known)} only; set features.{feature.name}.kind=categorical"
+                f"{some(known, NAMED)} only; set features.{feature.name}.kind=categorical"
             )
         raise UnsupportedError(
             f"{at.step(encoder)} takes the number {feature.name} for a category; set "
@@ -448,15 +449,10 @@ def _readable(encoder: Any, column: Column, known: np.ndarray, at: PipelineStep)
     if not strange or encoder.handle_unknown != "error":
         return column.values
     at.faults.append(
-        f"column {feature.name!r} has the categories {_some(strange)}, which {at.step(encoder)} of the model has not "
-        f"seen (it knows {_some(known)})"
+        f"column {feature.name!r} has the categories {some(strange, NAMED)}, which {at.step(encoder)} of the model has "
+        f"not seen (it knows {some(known, NAMED)})"
     )
     return tuple(value if value in listed else known.tolist()[0] for value in column.values)
-
-
-def _some(values: Iterable[Any]) -> str:
-    listed = [str(value) for value in values]
-    return ", ".join(listed[:NAMED]) + (f" and {len(listed) - NAMED} more" if len(listed) > NAMED else "")
 
 
 def _input(column: Column, estimator: Any, at: PipelineStep) -> Input:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from harness.core.gaps import same
 from harness.core.space import Feature
-from harness.core.wording import number, target_text
+from harness.core.wording import number, some, target_text
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.scoring import group_table
 from harness.reports.markup import DASH, markdown
@@ -95,9 +95,9 @@ def explanation_text(
         already = f"; {stay} already there" if stay else ""
         says.append(f"{name} to {text[name](values[name])} (from {counted(before)}{already})")
     alike = [f"{name} {text[name](values[name])}" for name in order if name not in changed]
-    who = f"{point + 1}. {line_count(len(members), 'factual')} ({_some(members.index)})"
+    who = f"{point + 1}. {line_count(len(members), 'factual')} ({some(members.index, LISTED)})"
     return _wrapped(f"{who}: change {', '.join(says)}.") + (
-        "\n" + _wrapped(f"Alike in {_some(alike)}.", indent="   ") if alike else ""
+        "\n" + _wrapped(f"Alike in {some(alike, LISTED)}.", indent="   ") if alike else ""
     )
 
 
@@ -106,9 +106,11 @@ def _without(line: Mapping[str, Any], point_of: Mapping[Any, int]) -> list[str]:
     left = [factual for factual in line["factuals"] if factual not in point_of and factual not in lost]
     sentences = []
     if lost:
-        sentences.append(_wrapped(f"Uncoverable, proven: {line_count(len(lost), 'factual')} ({_some(lost)})."))
+        sentences.append(_wrapped(f"Uncoverable, proven: {line_count(len(lost), 'factual')} ({some(lost, LISTED)})."))
     if left and line["points"]:
-        sentences.append(_wrapped(f"Without an explanation: {line_count(len(left), 'factual')} ({_some(left)})."))
+        sentences.append(
+            _wrapped(f"Without an explanation: {line_count(len(left), 'factual')} ({some(left, LISTED)}).")
+        )
     return sentences
 
 
@@ -147,13 +149,8 @@ def _mean(value: float) -> str:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    return _some([f"{value}: {count}" for value, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))])
-
-
-def _some(values: Iterable[Any]) -> str:
-    texts = list(map(str, values))
-    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
-    return ", ".join(texts[:LISTED]) + more
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return some([f"{value}: {count}" for value, count in ordered], LISTED)
 
 
 def _last(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from harness.core.metric import CRITERIA
 from harness.core.wording import minimised, objective_text
+from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.contest import SECONDS
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import Estimate
@@ -28,8 +29,8 @@ NOTES = (
     f"{DASH} : the method refuses the model.",
     "*set-up s*: seconds from the start of a process to the first question, of the slowest model. Criteria: mean "
     "normalised rank over questions and models, 0 is best, 1 last; who has no accepted counterfactual is last. Other "
-    "measures: means of the models' means. *objective*: what is minimised, averaged over the counterfactuals that all "
-    "methods which minimise the same have.",
+    "measures: means of the models' means. *objective*: what is minimised, as the checker finds it, averaged over the "
+    "accepted counterfactuals that all methods which minimise the same have.",
 )
 TITLE = "Methods by models"
 INTERVAL = "proximity"  # the criterion that a paper's table shows with its interval
@@ -58,8 +59,9 @@ def for_paper(numbers: Numbers) -> list[Tabular]:
 
 def _compared(numbers: Numbers, task: str) -> Tabular:
     entries = numbers.study.of_task(task)
-    criteria = [c for c in numbers.criteria if c.name in PRINTED and any(c.metric in e.table for e in entries)]
-    contests = {c.name: one for c in criteria if (one := numbers.contest(task, c)) is not None}
+    contests = {c.name: one for c in numbers.criteria if (one := numbers.contest(task, c)) is not None}
+    contests = {name: contest for name, contest in contests.items() if name in PRINTED}
+    criteria = [c for c in numbers.criteria if c.name in contests]
     common = len(entries) > 1 and bool(contests) and all(contest.common.enough for contest in contests.values())
     columns: dict[str, list[str]] = {"method": [f"`{entry.method}`" for entry in entries]}
     columns["coverage ↑"] = [number(entry.coverage.value, 2) for entry in entries]
@@ -153,11 +155,11 @@ def _text(entry: Entry | None) -> str:
 
 
 def _objectives(entries: Sequence[Entry]) -> dict[str, str]:
-    """By method, its mean objective over the counterfactuals that all methods which minimise the same one have.
+    """By method, its mean objective over the accepted counterfactuals that all who minimise the same one have.
 
     Where there are several objectives, each says what it is the sum of.
     """
-    groups: dict[str, dict[str, dict[Any, float]]] = {}
+    groups: dict[str, dict[str, dict[Any, list[float]]]] = {}
     words: dict[str, str] = {}
     for entry in entries:
         for run, meta in zip(entry.runs, entry.metas, strict=True):
@@ -165,20 +167,24 @@ def _objectives(entries: Sequence[Entry]) -> dict[str, str]:
                 same = json.dumps({**meta["objective"], "domain": None})
                 words[same] = minimised(claim)
                 values = groups.setdefault(same, {}).setdefault(entry.method, {})
-                values |= _claimed(entry, run, meta)
-    common = {same: set.intersection(*map(set, claims.values())) for same, claims in groups.items() if len(claims) > 1}
+                for answer, found in _accepted(entry, run).items():
+                    values.setdefault(answer, []).append(found)  # one a seed
+    groups = {same: {m: values for m, values in those.items() if values} for same, those in groups.items()}
+    common = {same: set.intersection(*map(set, those.values())) for same, those in groups.items() if len(those) > 1}
     common = {same: answers for same, answers in common.items() if answers}
     several = len({words[same] for same in common}) > 1
     return {
-        method: objective_text(sum(values[key] for key in answers) / len(answers)) + f" ({words[same]})" * several
+        method: objective_text(np.mean([np.mean(values[key]) for key in answers]).item())
+        + f" ({words[same]})" * several
         for same, answers in common.items()
         for method, values in groups[same].items()
     }
 
 
-def _claimed(entry: Entry, run: StoredRun, meta: Mapping[str, Any]) -> dict[Any, float]:
+def _accepted(entry: Entry, run: StoredRun) -> dict[Any, float]:
+    """By answer that the checker accepts, its objective."""
     return {
-        (entry.task, meta["seed"], row["factual"], row["ce"]): row["objective"]
-        for row in run.rows()
-        if row["row"] is not None and row["objective"] is not None
+        (entry.task, verdict["factual"], verdict["ce"]): verdict["objective"]
+        for verdict in run.verdicts()
+        if verdict["verdict"] == ACCEPTED and verdict["objective"] is not None
     }

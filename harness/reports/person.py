@@ -48,7 +48,7 @@ CHANGED = f"{CELL};font-weight:bold;background:rgba(127,127,127,.2);border-left:
 ASIDE = "margin:.4em 0;max-width:60em"
 WIDTH = 100  # characters of a line of text, tables aside
 SAID = ("status", "verdict", "objective", "bound", "gap", "score", "predicted")  # of each row of a frame
-GOWER = Objective((Term("gower"),))
+GOWER = Objective((Term("gower"),), costed=False)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from harness.evaluation.contest import metrics_of
 from harness.store.run import StoredRun, stored_runs, sweep_lines
 
 PACKAGE = Path(__file__).parents[1]
-PUBLISHED = next(
-    folder for folder in (PACKAGE.parent / "results" / "published", PACKAGE / "published") if folder.is_dir()
-)
+_IN_CLONE = PACKAGE.parent / "results" / "published"
+PUBLISHED = _IN_CLONE if _IN_CLONE.is_dir() else PACKAGE / "published"  # there in a wheel
 
 
 def published(file: str, number: int | None = None, **options: Any) -> pd.DataFrame:
@@ -78,6 +77,7 @@ def provenance(found: Sequence[StoredRun]) -> str:
         "seconds per group": each(config["group_time_limit"] for config in configs if config.get("group")),
         "python": each(env["python"] for env in environments),
         "packages": each(sorted(packages)),
+        "code": each(env["commit"] for env in environments if env.get("commit")),
         "machine": each(f"{env['cpu']}, {env['cores']} cores, {env['threads']} thread(s)" for env in environments),
     }
     return "Run: " + "; ".join(f"{name} {text}" for name, text in parts.items() if text) + "."

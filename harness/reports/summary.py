@@ -14,6 +14,7 @@ import pandas as pd
 
 from harness.core.explanation import Status
 from harness.core.tolerances import CLAIM
+from harness.core.wording import some
 from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
 from harness.evaluation.contest import Criterion
@@ -173,8 +174,7 @@ def _by_what(entry: Entry, word: str) -> str:
         return ""
     verdicts = [verdict for run in entry.runs for verdict in run.verdicts() if verdict["verdict"] == word]
     names = Counter(name for verdict in verdicts for name in verdict["violations"])
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f" ({', '.join(f'{name} {n}x' for name, n in names.most_common(NAMED))}{more})"
+    return f" ({some((f'{name} {n}x' for name, n in names.most_common()), NAMED)})"
 
 
 def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any]]) -> int:

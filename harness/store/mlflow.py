@@ -13,7 +13,6 @@ import re
 import shlex
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import zlib
@@ -43,6 +42,7 @@ from mlflow.types import ColSpec, Schema
 from mlflow.utils.time import get_current_time_millis
 
 from harness.core.errors import HarnessError
+from harness.core.packages import commit
 
 DIGEST = 36  # characters that MLflow keeps of a hash
 LIGHT = (
@@ -421,18 +421,5 @@ def _experiment(name: str, folder: Path) -> str:
 
 def _code() -> dict[str, str]:
     """Tags of a run that say which code made it."""
-    commit = _commit()
-    return {"commit": commit, **({} if commit == "unknown" else {"mlflow.source.git.commit": commit})}
-
-
-@lru_cache(maxsize=1)
-def _commit() -> str:
-    """The git commit of the code that runs, or 'unknown' outside a checkout: installed, it may lie in another's."""
-    root = Path(__file__).resolve().parents[2]
-    with suppress(OSError, subprocess.SubprocessError):
-        asked = ["git", "-C", str(root), "rev-parse", "--show-toplevel", "HEAD"]
-        found = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True)
-        top, commit = found.stdout.split("\n")[:2]
-        if Path(top).resolve() == root:
-            return commit
-    return "unknown"
+    known = commit()
+    return {"commit": "unknown"} if known is None else {"commit": known, "mlflow.source.git.commit": known[:40]}

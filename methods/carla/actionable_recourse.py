@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from harness.core.numbers import check_least
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, multicolumn
@@ -52,8 +53,7 @@ class ActionableRecourse(CarlaMethod):
     sample: bool = True
 
     def __post_init__(self) -> None:
-        if self.fs_size < 1:
-            raise ValueError(f"fs_size is {self.fs_size}; it must be at least 1.")
+        check_least(self, 1, "fs_size")
 
     title: ClassVar[str] = "Actionable Recourse"
 

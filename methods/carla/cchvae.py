@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harness.core.method import REQUIRED, LibraryDefault
+from harness.core.numbers import check_above, check_least
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
@@ -58,12 +59,8 @@ class Cchvae(TorchMethod):
 
     def __post_init__(self) -> None:
         check_layers(self.hidden, self.latent, self.epochs)
-        if self.n_search_samples < 1 or self.max_iter < 1:
-            raise ValueError(
-                f"n_search_samples is {self.n_search_samples} and max_iter {self.max_iter}; each must be at least 1."
-            )
-        if self.step <= 0:
-            raise ValueError(f"step is {self.step}; it must be > 0.")
+        check_least(self, 1, "n_search_samples", "max_iter")
+        check_above(self, 0, "step")
 
     title: ClassVar[str] = "CCHVAE"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from harness.core.numbers import check_least
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
@@ -47,9 +48,7 @@ class Clue(GradientMethod):
     epochs: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("width", "depth", "latent", "epochs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        check_least(self, 1, "width", "depth", "latent", "epochs")
 
     title: ClassVar[str] = "CLUE"
 

@@ -11,7 +11,9 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
+from harness.core.errors import check_choices
 from harness.core.method import LibraryDefault
+from harness.core.numbers import check_above, check_least
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of
@@ -62,16 +64,14 @@ class Face(CarlaMethod):
     max_rows: int = 2000
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ValueError(f"mode is {self.mode!r}; allowed: {', '.join(MODES)}.")
+        check_choices(self, {"mode": MODES})
         if self.radius is not None and self.mode != "epsilon":
             raise ValueError(f"radius is {self.radius}, but mode {self.mode!r} has none; leave it out, or use epsilon.")
-        if self.radius is not None and self.radius <= 0:
-            raise ValueError(f"radius is {self.radius}; it must be above 0.")
+        if self.radius is not None:
+            check_above(self, 0, "radius")
         if not 0 < self.fraction < 1:
             raise ValueError(f"fraction is {self.fraction}; it must lie between 0 and 1.")
-        if self.max_rows < LEAST:
-            raise ValueError(f"max_rows is {self.max_rows}; it must be at least {LEAST}.")
+        check_least(self, LEAST, "max_rows")
 
     title: ClassVar[str] = "FACE"
 

@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.inputs import space_inputs
 from harness.core.method import REQUIRED, LibraryDefault
+from harness.core.numbers import check_above
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, swapped
@@ -46,8 +47,7 @@ class FeatureTweak(CarlaMethod):
     eps: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.eps <= 0:
-            raise ValueError(f"eps is {self.eps}; it must be > 0.")
+        check_above(self, 0, "eps")
 
     title: ClassVar[str] = "Feature Tweak"
 

@@ -10,8 +10,10 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from harness.core.errors import check_choices
 from harness.core.inputs import space_inputs
 from harness.core.method import REQUIRED, LibraryDefault
+from harness.core.numbers import check_above
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, swapped
@@ -65,11 +67,8 @@ class Focus(TorchMethod):
     distance: str = "l1"
 
     def __post_init__(self) -> None:
-        if self.distance not in {"l1", "l2"}:
-            raise ValueError(f"distance is {self.distance!r}; allowed: l1, l2.")
-        for name in ("lr", "n_iter", "sigma", "temperature"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be > 0.")
+        check_choices(self, {"distance": ("l1", "l2")})
+        check_above(self, 0, "lr", "n_iter", "sigma", "temperature")
 
     title: ClassVar[str] = "FOCUS"
 

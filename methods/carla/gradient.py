@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.numbers import check_above, check_least
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.models import torch_mlp
@@ -54,10 +55,8 @@ class CodeDescent(GradientMethod):
 
     def __post_init__(self) -> None:
         check_layers(self.hidden, self.latent, self.epochs)
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
-        if self.lr <= 0:
-            raise ValueError(f"lr is {self.lr}; it must be > 0.")
+        check_least(self, 1, "max_iter")
+        check_above(self, 0, "lr")
 
 
 def module_of(problem: Problem, question: Question) -> Any:

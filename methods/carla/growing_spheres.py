@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pandas as pd
 
+from harness.core.numbers import check_above, check_least
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
@@ -45,10 +46,8 @@ class GrowingSpheres(CarlaMethod):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        if self.step <= 0:
-            raise ValueError(f"step is {self.step}; it must be above 0.")
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
+        check_above(self, 0, "step")
+        check_least(self, 1, "max_iter")
 
     title: ClassVar[str] = "Growing Spheres"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from harness.core.numbers import check_above, check_least
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
@@ -47,10 +48,8 @@ class Wachter(GradientMethod):
     n_iter: int = 1000
 
     def __post_init__(self) -> None:
-        if self.lr <= 0:
-            raise ValueError(f"lr is {self.lr}; it must be > 0.")
-        if self.n_iter < 1:
-            raise ValueError(f"n_iter is {self.n_iter}; it must be at least 1.")
+        check_above(self, 0, "lr")
+        check_least(self, 1, "n_iter")
 
     title: ClassVar[str] = "Wachter"
 

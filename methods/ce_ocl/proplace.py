@@ -11,6 +11,7 @@ import pandas as pd
 from harness.certificate import proven
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_least
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Label
@@ -63,8 +64,7 @@ class Proplace:
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        if self.neighbours < 1:
-            raise ValueError(f"neighbours is {self.neighbours}; it must be at least 1.")
+        check_least(self, 1, "neighbours")
 
     @property
     def program(self) -> CeOcl:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.errors import UnsupportedError
+from harness.core.errors import UnsupportedError, check_choices
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_least
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.relations import refusal
@@ -98,12 +99,10 @@ class ColumnGeneration:
     change_seconds: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.t_max < 1:
-            raise ValueError(f"t_max is {self.t_max}; it must be >= 1.")
+        check_least(self, 1, "t_max")
+        check_choices(self, {"solver": SOLVERS})
         if not 0.5 <= self.threshold < 1:
             raise ValueError(f"threshold is {self.threshold}; it must be in [0.5, 1).")
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver is {self.solver!r}; allowed: {', '.join(SOLVERS)}.")
         if self.round_weights is not None and self.round_weights < 0:
             raise ValueError(f"round_weights is {self.round_weights}; it must be >= 0, or null for no rounding.")
         if self.change_seconds < 0:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.errors import HarnessError, choices
+from harness.core.errors import HarnessError, check_choices, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective, Term, check_weight
@@ -88,8 +88,7 @@ class Foreign:
         for key in self.environment:
             if key not in KEYS:
                 raise ValueError(f"environment of {self.name} has no {key!r}; {choices(key, KEYS)}.")
-        if self.gives not in ("one", "several"):
-            raise ValueError(f"gives is {self.gives!r}; allowed: one, several.")
+        check_choices(self, {"gives": ("one", "several")})
         if self.distance is not None:
             Term(self.distance)
         check_weight("alpha", self.alpha)

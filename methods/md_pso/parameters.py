@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from harness.core.errors import check_choices
+from harness.core.numbers import check_least
 
 CHOICES = {"selection": ("kmeans", "top", "personal"), "pick": ("best", "random"), "cost": ("deb", "paper")}
 
@@ -24,8 +25,8 @@ class Movement:
 
     def __post_init__(self) -> None:
         check_choices(self, {"draws": ("unit", "paper")})
-        _check_least(self, 1, "particles", "iterations")
-        _check_least(self, 0, "inertia", "cognitive", "social", "diversity")
+        check_least(self, 1, "particles", "iterations")
+        check_least(self, 0, "inertia", "cognitive", "social", "diversity")
         if not 0 < self.clamp <= 1:
             raise ValueError(f"clamp is {self.clamp}; it must lie in (0, 1], a share of the box.")
 
@@ -50,15 +51,9 @@ class Parameters(Movement):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choices(self, CHOICES)
-        _check_least(self, 1, "n_active")
-        _check_least(self, 0, "epsilon", "epsilon_abs", "proximity_weight", "sparsity_weight", "archive", "doublings")
+        check_least(self, 1, "n_active")
+        check_least(self, 0, "epsilon", "epsilon_abs", "proximity_weight", "sparsity_weight", "archive", "doublings")
 
     def box(self, doublings: int) -> tuple[float, float]:
         """Relative and absolute half-width of a number's box after some doublings."""
         return self.epsilon * 2.0**doublings, self.epsilon_abs * 2.0**doublings
-
-
-def _check_least(settings: object, least: int, *names: str) -> None:
-    for name in names:
-        if (value := getattr(settings, name)) < least:
-            raise ValueError(f"{name} is {value}; it must be at least {least}.")

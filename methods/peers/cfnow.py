@@ -10,8 +10,10 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
+from harness.core.errors import check_choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_above, check_least
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
@@ -74,14 +76,10 @@ class Cfnow:
     ft_it_max: int | None = None
 
     def __post_init__(self) -> None:
-        if self.strategy not in STRATEGIES:
-            raise ValueError(f"strategy is {self.strategy!r}; allowed: {', '.join(STRATEGIES)}.")
-        if self.ft_change_factor <= 0:
-            raise ValueError(f"ft_change_factor is {self.ft_change_factor}; it must be > 0.")
-        for name in ("threshold_changes", "it_max", "ft_it_max"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1.")
+        check_choices(self, {"strategy": STRATEGIES})
+        check_above(self, 0, "ft_change_factor")
+        optional = ("threshold_changes", "it_max", "ft_it_max")
+        check_least(self, 1, *(name for name in optional if getattr(self, name) is not None))
 
     @property
     def deterministic(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from harness.core.errors import check_choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective
@@ -56,8 +57,7 @@ class Nice:
     auto_encoder: Callable[[pd.DataFrame], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
-        if self.reward not in REWARDS:
-            raise ValueError(f"reward is {self.reward!r}; allowed: {', '.join(REWARDS)}.")
+        check_choices(self, {"reward": REWARDS})
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, targets other than a class, and plausibility without anything to judge it."""

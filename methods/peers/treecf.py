@@ -15,6 +15,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.classifier import Classifier
+from harness.core.errors import check_choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.inputs import Affine, Input
 from harness.core.method import Deadline
@@ -86,8 +87,7 @@ class TreeCf:
     node_budget: int | None = None
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise ValueError(f"backend is {self.backend!r}; allowed: {', '.join(BACKENDS)}.")
+        check_choices(self, {"backend": BACKENDS})
         check_weight("alpha", self.alpha)
         if self.node_budget is not None and (self.backend != "exact" or self.node_budget < 1):
             raise ValueError(f"node_budget is {self.node_budget}; at least 1, or null, and null but for exact.")

@@ -71,9 +71,10 @@ class Robust(Settings):
     clip
         Whether perturbed points keep to the bounds of the features; as published they may leave them.
     unperturbed
-        Names of further features that are carried out exactly.
+        Names of further features that are carried out exactly, though they may change: in [1]_ what is not perturbed is
+        fixed, too.
     alpha
-        Weight :math:`\alpha \ge 0` of the number of changed features.
+        Weight :math:`\alpha \ge 0` of the number of changed features, z in (3); 0 in [1]_.
     max_changes
         The most features that may change; None for no bound.
     hull

@@ -15,6 +15,7 @@ from harness.core.conflict import conflict_text, groups_of, irreducible, lifted,
 from harness.core.errors import UnsupportedError, check_choices, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
+from harness.core.numbers import check_above, check_least
 from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
 from harness.core.space import values_of
@@ -133,11 +134,8 @@ class Scorecard:
             raise ValueError(
                 f"wish is {self.wish}, objectives are {sorted(self.weighed)}; 'outcome' needs a wish, all others none."
             )
-        for name in ("margin", "error"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be > 0.")
-        if self.degradation < 0:
-            raise ValueError(f"degradation is {self.degradation}; it must be >= 0.")
+        check_above(self, 0, "margin", "error")
+        check_least(self, 0, "degradation")
 
     @property
     def weighed(self) -> dict[str, float]:

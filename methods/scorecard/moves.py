@@ -204,11 +204,14 @@ def spread(values: np.ndarray, how: str) -> np.ndarray:
 
 
 def optbinning_spread(card: Card) -> np.ndarray:
-    """Units of OptBinning's proximity, shape (features,): ranges of the features' contributions over its bins."""
+    """Units of OptBinning's proximity, shape (features,): ranges of the features' contributions over its bins.
+
+    A range of 0, as of a feature without a weight, counts as 1.
+    """
     ranges = []
     for variable in card.variables:
         listed = [b.role != "unknown" for b in variable.bins]
-        ranges.append(np.ptp(variable.contributions[listed]))
+        ranges.append(float(np.ptp(variable.contributions[listed])) or 1.0)
     return np.array(ranges)
 
 

@@ -21,6 +21,7 @@ from harness.core.inputs import space_inputs
 from harness.core.target import Interval, Label, Probability
 from methods.robust.network_kernels import Ball as SearchedBall
 from methods.robust.network_kernels import Lines, _least_in_ball
+from metrics import _example as loans
 
 
 def test_the_room_of_a_feature_is_in_its_units() -> None:
@@ -95,6 +96,19 @@ def test_margins_are_the_ends_of_a_target() -> None:
     assert ends(Probability("yes", 0.3, 0.7)) == [(1.0, pytest.approx(-odds)), (-1.0, pytest.approx(-odds))]
     assert ends(Interval(2.0, 5.0)) == [(1.0, -2.0), (-1.0, 5.0)]
     assert ends(Interval(2.0, math.inf)) == [(1.0, -2.0)]
+    for low, high in ((1.0, 1.0), (0.0, 0.0)):  # which an output would have to be infinite for
+        with pytest.raises(UnsupportedError, match="probability of exactly 0 or 1"):
+            ends(Probability("yes", low, high))
+
+
+def test_a_probability_of_one_binds_a_tree() -> None:
+    """Granted for sure from an income of 50 on, of which 80 is 0.3 of the range away."""
+    margin, below = (
+        margins(loans.problem.classifier, Probability("granted", 1.0, 1.0)),
+        Probability("granted", 0.0, 0.5),
+    )
+    assert [(float(one.weights[0]), one.constant) for one in margin] == [(1.0, -1.0)]
+    assert len(margins(loans.problem.classifier, below)) == 1
 
 
 class Network:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.certificate.weights import WeightBox
@@ -147,6 +147,9 @@ def test_models_without_weights_are_refused() -> None:
     three = Classifier(network((2, 1, 3), 0), INPUTS, ("0", "1", "2"))
     with pytest.raises(UnsupportedError, match="several classes"):
         WeightBox(three, Probability("1", 0.5, 1.0))
+    exponential = MLPRegressor("poisson", (2,), max_iter=500).fit(POINTS, [1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(UnsupportedError, match="loss 'poisson' is an exponential"):
+        WeightBox(Classifier(exponential, INPUTS), Interval(high=7.5))
 
 
 def test_metrics_are_means_over_valid_answers() -> None:

@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from support.pages import ROOT
 
-from harness.cli import info, main
+from harness.cli import environment, info, main
 from harness.core.compiling import njit
 
 KERNEL = """from harness.core.compiling import njit
@@ -23,11 +24,22 @@ def double(x):
 """
 
 
+ANEW = environment.machine.__wrapped__
+
+
 def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     monkeypatch.setattr(sys, "argv", ["ce-harness", "info"])
     monkeypatch.setattr(main, "talk", lambda: None)  # it would log to this test's standard error ever after
     main.main()
     return capsys.readouterr().out
+
+
+def said(monkeypatch: pytest.MonkeyPatch, versions: Mapping[str, str | None]) -> None:
+    """Have these versions, and no others, installed; the machine is looked at anew, and not remembered."""
+    for place in ("harness.cli.environment.machine", "harness.cli.info.machine"):
+        monkeypatch.setattr(place, ANEW)
+    for place in ("harness.cli.environment.version", "harness.cli.info.version", "harness.core.packages.version"):
+        monkeypatch.setattr(place, versions.get)
 
 
 def test_versions_extras_and_folders_are_told(
@@ -38,7 +50,7 @@ def test_versions_extras_and_folders_are_told(
     monkeypatch.setenv("CE_HARNESS_DATA", str(tmp_path / "nowhere"))
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "one.skops").write_bytes(bytes(3 << 19))
-    monkeypatch.setattr(info, "version", {"ce-harness": "7.0", "torch": None, "numpy": "2.0"}.get)
+    said(monkeypatch, {"ce-harness": "7.0", "torch": None, "numpy": "2.0"})
     text = printed(monkeypatch, capsys)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert text.startswith("ce-harness 7.0, Python ")
@@ -51,15 +63,17 @@ def test_versions_extras_and_folders_are_told(
 
 def test_a_wheel_says_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In a clone it is uv, which knows the lock file."""
-    monkeypatch.setattr(info, "version", {"ce-harness": "7.0", "torch": None}.get)
+    said(monkeypatch, {"ce-harness": "7.0", "torch": None})
     monkeypatch.setattr("harness.core.packages.CLONED", False)
-    assert "  torch                not installed; pip install 'ce-harness[torch]'" in printed(monkeypatch, capsys)
+    text = printed(monkeypatch, capsys)
+    assert "  torch                not installed; pip install 'ce-harness[torch]'" in text
+    assert "  nice                 not installed; pip install --no-deps nicex==0.2.3" in text  # which pins numpy 1
 
 
 def test_xgboost_with_cuda_is_xgboost(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Which pip brings, as dice-ml asks for it; the extra asks for the one without."""
     for there in ("xgboost", "xgboost-cpu"):
-        monkeypatch.setattr(info, "version", {"ce-harness": "7.0", there: "3.2"}.get)
+        said(monkeypatch, {"ce-harness": "7.0", there: "3.2"})
         assert f"\n  xgboost              {there} 3.2\n" in printed(monkeypatch, capsys)
 
 
@@ -82,3 +96,13 @@ def test_kernels_are_counted_where_they_are_kept_and_not_stale(tmp_path: Path) -
 def test_what_is_not_kept_is_not_counted() -> None:
     """Such as a kernel without a cache."""
     assert not info._kept(njit()(lambda x: x))
+
+
+def test_a_run_is_noted_with_the_versions_of_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an extra brings where it is installed; what every run may need, absent or not."""
+    said(monkeypatch, {"numpy": "2.0", "nicex": "0.2.3", "xgboost": "3.2"})
+    known = environment.machine()["packages"]
+    assert {name: number for name, number in known.items() if number} == {
+        "numpy": "2.0", "nicex": "0.2.3", "xgboost": "3.2",
+    }  # fmt: skip
+    assert {*known} == {*environment.PACKAGES, "nicex", "xgboost"}

@@ -13,9 +13,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from harness.cli import process, progress
+from harness.cli import job, process, progress
 from harness.cli.process import BEGAN, CELLS
 
 ROOT = Path(__file__).parents[2]
@@ -132,3 +133,15 @@ def test_a_study_is_named_as_it_was_typed(value: Any, typed: list[str], name: st
         overrides=SimpleNamespace(task=typed), runtime=SimpleNamespace(choices={"experiment": "chosen"})
     )
     assert process.study_name(value, hydra) == name
+
+
+def test_where_none_exists_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in a run's line nor in what a sweeper optimises; where all are so, there is nothing else to say."""
+    scores = pd.DataFrame({"returned": [1, 1, 0], "valid": [1, 1, 0], "coverage": [1.0, 1.0, 0.0]})
+    scores = scores.assign(impossible=[0.0, 0.0, 1.0], seconds=[0.1, 0.3, 5.0])
+    monkeypatch.setattr(job.scoring, "refusal", lambda stored: None)
+    line = "done: 3 factuals, none exists for 1, coverage 1.00, validity 1.00, median 0.200 s"
+    stored: Any = None
+    assert job._line(stored, scores, "done", 3) == line
+    assert job._merit(scores, {"coverage": 1.0, "seconds": -1.0}) == pytest.approx(1.0 - 0.2)
+    assert job._line(stored, scores.iloc[2:], "done", 1) == "done: 1 factuals, none exists for 1"

@@ -17,6 +17,7 @@ from omegaconf import OmegaConf
 from support.sweep import runner, stored
 
 from harness.cli import sweep
+from harness.core.packages import commit
 from harness.core.target import Interval
 from harness.store.run import stored_runs
 
@@ -131,6 +132,7 @@ def test_everything_is_written_where_the_command_runs(swept: tuple[Path, Any]) -
     meta = stored(folder)["pima/lr/ce_ocl"].meta
     assert meta["config"]["n_factuals"] == 3
     assert meta["environment"]["packages"]["highspy"]
+    assert meta["environment"]["commit"] == commit()
     assert len(meta["data_sha256"]) == 64
 
 

@@ -77,6 +77,13 @@ def test_terms(name: str, expected: list[float]) -> None:
     assert value(Term(name, 1.0, PARAMS.get(name, {}))) == pytest.approx(expected)
 
 
+def test_a_variable_without_a_unit_has_one_of_one() -> None:
+    """Its bins are all alike, or differ by something that has no range: nothing is divided by 0."""
+    alike = [TABLE[0], {**TABLE[1], "values": [0.5] * 3}]
+    for table, expected in ((alike, [0.0, 2 / 4, 0.0]), (TABLE, [0.0, 2 / 4 + 0.5, 0.0])):
+        assert value(Term("woe_l1", 1.0, {"table": table, "unit": [4.0, 0.0]})) == pytest.approx(expected)
+
+
 def test_being_outside_at_all_costs_nothing_within_the_tolerance() -> None:
     """Else a great price turns what a solver may be off, 4e-7 here, into a cost that no method claims."""
     rows = SPACE.frame(FACTUAL.to_dict("records") * 2).assign(pay=[2.0 + 4e-6, 2.0 + 2e-5])

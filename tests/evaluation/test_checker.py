@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -294,6 +296,76 @@ def test_a_region_is_checked_to_its_ends(problem: Problem, cell: StoredRun, shar
     verdict = verdict_of(cell, widen)
     assert verdict["valid"]
     assert verdict["limits"] == ([] if sound else ["region"])
+
+
+def robust(income: float, region: Any, norm: str, **claimed: Any) -> dict[str, Any]:
+    """The verdict on an answer that is said to withstand 0.05 in scaled units: 5 of income, 2 of age."""
+    row = {**GRANTED, "income": income}
+    domain = {"rho": 0.05, "norm": norm, "unperturbed": (), "clip": False, **claimed}
+    answer = answer_row(0, 1, Answer(Status.FOUND, row, region=region))
+    question = loans.factual, loans.SPACE, loans.problem.classifier, Label("granted"), Objective((), domain=domain)
+    return checker.examine(answer, *question)
+
+
+@pytest.mark.parametrize(
+    ("income", "region", "sound"),
+    [
+        (60.0, {"income": (55.0, 65.0), "age": (38.0, 42.0)}, True),
+        (60.0, {"income": (55.1, 65.0), "age": (38.0, 42.0)}, False),
+        (60.0, {"income": (55.0, 64.9), "age": (38.0, 42.0)}, False),
+        (60.0, {"income": (55.0, 65.0)}, False),
+        (60.0, None, False),
+        (50.1, {"income": (50.1, 50.1), "age": (40.0, 40.0)}, False),
+        (54.0, {"income": (49.0, 59.0), "age": (38.0, 42.0)}, False),  # granted above 50
+    ],
+)
+def test_a_region_is_as_wide_as_was_claimed(income: float, region: Any, sound: bool) -> None:
+    """And not only as the method has written it."""
+    verdict = robust(income, region, "linf")
+    assert verdict["valid"]
+    assert verdict["verdict"] == ("accepted" if sound else "beyond its limits")
+
+
+def test_what_is_not_perturbed_needs_no_region() -> None:
+    """Nor do values beyond the bounds where perturbed points keep to these, at an income of 98 of 100."""
+    assert robust(60.0, {"income": (55.0, 65.0)}, "linf", unperturbed=("age",))["verdict"] == "accepted"
+    clipped = {"income": (93.0, 100.0), "age": (38.0, 42.0)}
+    words = [robust(98.0, clipped, "linf", clip=clip)["verdict"] for clip in (True, False)]
+    assert words == ["accepted", "beyond its limits"]
+
+
+@pytest.mark.parametrize(("income", "sound"), [(56.0, True), (54.0, False)])
+def test_of_a_ball_more_than_the_box_in_it_is_asked_about(income: float, sound: bool) -> None:
+    """The box reaches 3.5 below, and is valid both times; the ball 5, where 50 is refused."""
+    reach = 5 / np.sqrt(2), 2 / np.sqrt(2)
+    region = {"income": (income - reach[0], income + reach[0]), "age": (40 - reach[1], 40 + reach[1])}
+    verdict = robust(income, region, "l2")
+    assert verdict["valid"]
+    assert verdict["verdict"] == ("accepted" if sound else "beyond its limits")
+    narrow = {**region, "age": (40.0, 40.0)}
+    assert robust(income, narrow, "l2")["verdict"] == "beyond its limits"
+
+
+@pytest.mark.parametrize(("too_low", "word"), [(9e-7, "accepted"), (2e-6, "worse than claimed")])
+def test_a_claim_is_as_exact_where_changes_weigh_ten_thousand(too_low: float, word: str) -> None:
+    """A millionth of 20,000 would be a fiftieth of the distance."""
+    objective = Objective((Term("l1"), Term("l0", 10_000.0)))
+    value = objective.evaluate(loans.SPACE, loans.factual, loans.SPACE.frame([GRANTED])).item()
+    assert value > 20_000
+    row = answer_row(0, 1, Answer(Status.OPTIMAL, GRANTED, objective=value - too_low, bound=value - too_low))
+    question = loans.factual, loans.SPACE, loans.problem.classifier, Label("granted"), objective
+    assert checker.examine(row, *question)["verdict"] == word
+
+
+@pytest.mark.parametrize(
+    ("off", "limits"), [([0.0], []), ([math.nan], ["causality"]), ([0.0, math.nan], ["causality"])]
+)
+def test_what_an_equation_says_nothing_of_is_no_proof(off: list[float], limits: list[str]) -> None:
+    """As of a missing value."""
+    imposed: list[Any] = [SimpleNamespace(residual=lambda *_, each=each: np.array([each])) for each in off]
+    question = loans.factual, loans.SPACE, loans.problem.classifier, Label("granted"), Objective((), causal=True)
+    verdict = checker.examine(answer_row(0, 1, Answer(Status.FOUND, GRANTED)), *question, imposed)
+    assert verdict["limits"] == limits
 
 
 def test_a_region_that_was_not_settled_is_said(

@@ -141,7 +141,7 @@ def test_a_contest_is_of_those_who_can_take_part() -> None:
     own = Criterion("cost", "distance/gower", "lower")
     assert list(Contest.of("t", entries, own).values) == ["several", "single"]
     found = Contest.of("t", entries, NEAR)
-    assert found.coverage.to_dict() == {"several": 1.0, "single": 0.5}
+    assert found.coverage.to_dict() == {"several": 1.0, "single": 0.5, "unmeasured": 1.0}
     np.testing.assert_equal(found.values.to_numpy(), [[0.1, 0.3], [0.2, NAN]])
 
 
@@ -262,10 +262,11 @@ def test_one_task_has_places_by_its_pairs() -> None:
 
 
 def test_who_covers_less_than_half_of_the_best_has_too_few() -> None:
-    """By the mean over the tasks that each takes, as of one answered of three; refusals are not counted."""
+    """By the mean over the tasks that both take, as of one answered of three; refusals are not counted."""
     half, less = [0.1, 0.1, NAN, NAN], [0.1, NAN, NAN, NAN]
     found = study(
         entry("all", [0.1] * 4),
+        *(entry("all", [0.1] * 4, task=task) for task in ("other", "third")),
         entry("half", half),
         entry("less", less),
         entry("refuses", [NAN] * 4, refusal="no"),
@@ -274,6 +275,56 @@ def test_who_covers_less_than_half_of_the_best_has_too_few() -> None:
         entry("rare", [0.1] * 4),
         *(entry("rare", [NAN] * 4, task=task) for task in ("other", "third")),
     )
-    expected = {"all": [1.0], "half": [0.5], "less": [0.25], "mean": [1.0, 0.0], "rare": [1.0, 0.0, 0.0]}
+    expected = {"all": [1.0, 1.0, 1.0], "half": [0.5], "less": [0.25], "mean": [1.0, 0.0], "rare": [1.0, 0.0, 0.0]}
     assert contest.coverages(found) == expected
     assert too_few(found) == {"less", "rare"}
+
+
+def test_who_refuses_the_hard_tasks_is_no_yardstick_for_them() -> None:
+    """Of what is hard for all, the best covers a fifth; who takes the easy task alone covers all of that."""
+    fifth = [0.1, *[NAN] * 4]
+    brave = [entry("brave", [0.1] * 5), *(entry("brave", fifth, task=task) for task in ("second", "third"))]
+    picky = [entry("picky", [0.1] * 5), entry("picky", fifth, task="second", refusal="no")]
+    idle = [entry("idle", [NAN] * 5), entry("idle", [NAN] * 5, task="second")]
+    assert too_few(study(*brave, *picky, *idle)) == {"idle"}
+    assert too_few(study(*brave, *idle[1:])) == {"idle"}
+
+
+def test_a_criterion_that_a_task_does_not_have_is_no_block() -> None:
+    """Answered by all, with a value by none: the other five data sets have their test, of those who take it."""
+    undefined = [entry(method, [NAN] * 4, [1.0] * 4, dataset="d5", task="t5") for method in "abc"]
+    failing = replace(undefined[1], table=undefined[1].table.assign(coverage=[0.0, 1.0, 1.0, 1.0]))
+    for more in (undefined, [undefined[0], failing, undefined[2]]):
+        found = stood(study(*many(5, 5).entries, *more))
+        assert (len(found.ranks), found.places) == (5, {"a": 1, "b": 1, "c": 3})
+    refusing = replace(undefined[1], refusal="no")
+    assert stood(study(*many(5, 5).entries, undefined[0], refusing, undefined[2])).test is None  # of two there is none
+
+
+def test_who_answers_in_too_few_seeds_takes_no_common_mean_away() -> None:
+    """A third of the seeds each time: a coverage of more than half the best's, and not one question that counts."""
+    near, far, rare = (entry(name, [value] * 20) for name, value in (("near", 0.1), ("far", 0.2), ("rare", 0.1)))
+    for each in (near, far):
+        each.table.loc[12:, "coverage"] = 0.0
+    rare.table["coverage"] = 1 / 3
+    found = Contest.of("t", [near, far, rare], NEAR)
+    assert (found.common.n, found.common.left_out, found.best) == (12, ("rare",), {"near"})
+
+
+def test_who_answers_too_few_is_not_best_of_those_who_give_several() -> None:
+    """One counterfactual for all thirty; two methods that give several to twelve: less than half of the best."""
+    single = entry("single", [0.1] * 30, one=True)
+    several = [entry(name, [value] * 12 + [NAN] * 18) for name, value in (("near", 0.1), ("far", 0.2))]
+    found = Contest.of("t", [single, *several], MANY)
+    assert list(found.values) == ["near", "far"]
+    assert (found.common.means, found.best) == ({}, set())
+    assert Contest.of("t", several, MANY).best == {"far"}
+
+
+def test_the_greatest_coverage_is_a_share() -> None:
+    """Forty of forty is more than fifty of sixty, which fails ten of the same forty."""
+    strict, loose = entry("strict", [0.2] * 60), entry("loose", [0.1] * 50 + [NAN] * 10)
+    strict = replace(strict, table=strict.table.iloc[20:])
+    found = Contest.of("t", [strict, loose], NEAR)
+    assert found.coverage.to_dict() == {"strict": 1.0, "loose": pytest.approx(5 / 6)}
+    assert found.best == {"strict"}

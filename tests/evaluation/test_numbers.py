@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,19 @@ def test_numbers_of_several_seeds_have_a_spread(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Entry, "seed_spread", lambda self, name: {"coverage": 0.25, "late": 9.0}.get(name, math.nan))
     table = Numbers(Study("s", (entry("m", [1.0, 2.0]),), {}, ())).table().set_index("number")
     assert table["seed_sd"].dropna().to_dict() == {"coverage": 0.25}
+
+
+def test_the_spread_is_that_of_the_number_beside_it() -> None:
+    """Of medians, where seconds are: one question in ten is slow with one seed, and three in eight valid."""
+    quick, slow = (entry("m", seconds).table for seconds in ([0.1] * 10, [0.1] * 9 + [5.0]))
+    two: dict[str, Any] = {"metas": (SETUP,) * 2, "paces": (1.0, 1.0)}
+    both = entry("m", [0.1] * 10, runs=(SimpleNamespace(meta={}),) * 2, **two, outcomes=entry("m", []).outcomes * 2)
+    vars(both)["by_seed"] = [quick.assign(valid=2.0), slow.assign(valid=0.75)]
+    table = Numbers(Study("s", (both,), {}, ())).table().set_index("number")["seed_sd"]
+    expected = {"seconds": 0.0, "validity": (1 - 0.375) / math.sqrt(2), "setup_seconds": 0.0}
+    assert table[list(expected)].to_dict() == pytest.approx(expected)
+    assert table["seconds_p95"] > 1
+    assert table[["none exists", "late"]].isna().all()
 
 
 def test_of_a_criterion_methods_are_compared(numbers: Numbers) -> None:

@@ -21,7 +21,7 @@ VALUES = pd.DataFrame({"a": [1.0, 2, 3, 4, 5, 6, 7, 8], "b": [2.0, 1, 4, 3, 6, 7
 def estimates(**tasks: pd.DataFrame) -> dict[str, statistics.Estimate]:
     """Of tasks whose data set is the first letter of their name."""
     methods = list(dict.fromkeys(name for values in tasks.values() for name in values))
-    found = [Contest(task, CRITERION, values, values.notna(), values.notna().mean()) for task, values in tasks.items()]
+    found = [Contest(task, CRITERION, values, values.notna()) for task, values in tasks.items()]
     entries = [
         SimpleNamespace(
             task=task, dataset=task[0], method=method, refusal=None, coverage=SimpleNamespace(value=1.0), table=values

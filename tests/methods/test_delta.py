@@ -169,6 +169,22 @@ def test_the_checker_finds_the_worst_model_by_itself(kind: str, inputs: str, wan
             assert kept == (worst > 0) or abs(worst) < 1e-5
 
 
+@pytest.mark.parametrize("activation", ["tanh", "logistic", "identity"])
+def test_the_checker_knows_other_units_than_relus(activation: str) -> None:
+    """As the certificate has them, of other code; some answers are kept, and some are not."""
+    found = set()
+    for seed, wanted in product(range(3), ("yes", "no")):
+        problem = posed("network", "scaled", wanted, seed)
+        problem.classifier.estimator.activation = activation
+        some = GRID.iloc[::7]
+        worsts = weight_box(problem.classifier, problem.target).worst(problem.classifier.matrix(some), DELTA)
+        for row, worst, valid in zip(some.to_dict("records"), worsts, problem.valid(some), strict=True):
+            kept = withstands(SPACE, problem.classifier, problem.target, row, DELTA)
+            assert kept == (worst > 0) or abs(worst) < 1e-5
+            found.add((bool(valid), kept))
+    assert {(True, True), (True, False)} <= found
+
+
 def test_refusals_and_wrong_values() -> None:
     problem = posed("network", "scaled", "yes", 0)
     tree = DecisionTreeClassifier().fit(problem.classifier.matrix(GRID), problem.valid(GRID))

@@ -429,12 +429,6 @@ def test_the_greedy_cover_takes_no_more_points_than_people() -> None:
     assert covered == sorted(covered)
 
 
-@pytest.mark.parametrize("setting", ["t_max", "neighbours"])
-def test_a_wrong_setting_of_the_greedy_cover_is_named(setting: str) -> None:
-    with pytest.raises(ValueError, match=f"{setting} is 0; give a whole number of at least 1"):
-        GroupGreedy(**{setting: 0})
-
-
 def test_the_greedy_cover_needs_a_class(problem_of: Callable[[str], Problem]) -> None:
     assert GroupGreedy().refuses(problem_of("ridge")) is not None
     assert isinstance(problem().target, Label)

@@ -116,9 +116,9 @@ def test_rows_are_near_within_the_radius(radius: float | None) -> None:
 @pytest.mark.parametrize(
     ("method", "setting", "message"),
     [
-        (GrowingSpheres, {"step": 0.0}, "step is 0.0; it must be above 0"),
+        (GrowingSpheres, {"step": 0.0}, "step is 0.0; give a finite number above 0"),
         (Face, {"mode": "knn", "radius": 0.25}, "mode 'knn' has none"),
-        (Face, {"mode": "epsilon", "radius": -1.0}, "must be above 0"),
+        (Face, {"mode": "epsilon", "radius": -1.0}, "give a finite number above 0"),
     ],
 )
 def test_a_wrong_setting_is_refused(method: Any, setting: dict[str, Any], message: str) -> None:
@@ -319,6 +319,7 @@ def test_the_ratio_to_the_optimum_is_a_mean(tmp_path: Path) -> None:
 
 def test_the_number_to_optimise_is_a_weighted_sum_of_means() -> None:
     scores = pd.DataFrame({"coverage": [1.0, 0.5], "pso/proximity": [0.2, math.nan], "distance/l0": [math.nan] * 2})
+    scores["impossible"] = 0.0
     assert _merit(scores, {"coverage": 1}) == 0.75
     assert _merit(scores, {"coverage": 2, "pso/proximity": -0.5}) == pytest.approx(1.4)
     assert _merit(scores, {"coverage": 2, "distance/l0": -0.5}) == 1.5

@@ -56,7 +56,7 @@ def test_methods_colours_are_told_apart(lack: str) -> None:
 
 @pytest.mark.parametrize("lack", LACKS)
 def test_marks_of_the_site_are_seen(lack: str) -> None:
-    """What changes on white, an interval on the line that it lies on, the focus, and the page that is shown."""
+    """On white: what changes, the focus, the page that is shown, and both colours of a chart."""
     style = (files("harness.reports") / "site" / "site.css").read_text()
     found = [
         re.search(pattern, style)
@@ -65,13 +65,13 @@ def test_marks_of_the_site_are_seen(lack: str) -> None:
             r"\.changed \{[^}]*border-left: 3px solid (#\w+)",
             r"outline: 3px solid (#\w+)",
             r"border-bottom: 3px solid (#\w+)",
-            r"\.interval \{ stroke: (#\w+)",
-            r"\.range line \{ stroke: (#\w+)",
         )
     ]
+    script = (files("harness.reports") / "site" / "site.js").read_text()
+    charts = re.search(r"const grey = .*value: \"(#\w+)\" \}, value: \"(#\w+)\"", script)
+    assert charts
     colours = [match[1] for match in found if match]
     assert len(colours) == len(found)
-    *on_white, interval, line = colours
-    for colour in on_white:
+    for colour in (*colours, *charts.groups()):
         assert apart(colour, "#ffffff", lack) >= 10.0, colour
-    assert apart(interval, line, lack) >= 10.0
+    assert apart(*charts.groups(), lack) >= 10.0

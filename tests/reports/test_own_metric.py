@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from support.tables import GRANTED, started
 
 from harness.core.metric import Metric, metric
 from harness.core.problem import Problem
-from harness.evaluation.contest import metrics_of
+from harness.evaluation.contest import criteria_of, metrics_of
 from harness.reports import stored
 from metrics import _example as loans
 from metrics.proximity import l0
@@ -71,6 +72,20 @@ def test_headings(declared: dict[str, Any], headings: list[str]) -> None:
     """In the order of places; a heading that another column has gives way to the metric's full name."""
     zero = _zero(better="lower", family="own", **declared)
     assert list(stored.headings([zero, l0], "summary", ["coverage"])) == headings
+
+
+def test_a_criterion_of_ones_own_takes_nobodys_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headed as one of the five, or as the clock, it is compared under its full name; the five keep theirs."""
+    own = [
+        _zero(better="higher", family="own", heading=heading)
+        for heading in ("sparsity", "seconds", "diversity", "zero")
+    ]
+    monkeypatch.setattr(
+        "harness.evaluation.contest.metrics_of", lambda run: {m.heading or m.name: m for m in [l0, *own]}
+    )
+    found = [(criterion.name, criterion.metric, criterion.better) for criterion in criteria_of([SimpleNamespace()])]  # type: ignore[list-item]
+    assert found[:2] == [("sparsity", "distance/l0", "lower"), ("seconds", "seconds", "lower")]
+    assert [name for name, _, _ in found[2:]] == ["own/zero"] * 3 + ["zero"]
 
 
 def test_a_metric_that_is_gone_costs_its_column_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -255,7 +255,7 @@ def test_a_pair_has_its_tests_beside_its_counts() -> None:
     """Both answer two of twelve questions, one of them ten more: p is 2 / 2^2 by Wilcoxon, 2 / 2^10 by McNemar."""
     values = pd.DataFrame({"a": [0.1] * 12, "b": [0.2] * 2 + [NAN] * 10})
     nearest = Criterion("proximity", "gower", "lower")
-    contest = Contest("d / m", nearest, values, values.notna(), values.notna().mean())
+    contest = Contest("d / m", nearest, values, values.notna())
     (row,) = against._pairs(contest, Markup)
     assert dict(zip((column.heading for column in against.PAIRS), row, strict=True)) == {
         "criterion": "proximity", "first": "a", "second": "b", "both": "2",

@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
+import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -23,6 +27,7 @@ from harness.reports.canvas import COLOURS
 from harness.reports.departures import departures
 from harness.reports.site.board import board
 from harness.reports.site.build import PAGES
+from harness.reports.site.catalogue import methods
 from metrics import _example as loans
 
 BOX = Answer(Status.FOUND, GRANTED, region={"income": (60.0, 90.0), "age": (40.0, 40.0)})
@@ -153,6 +158,18 @@ def test_pages_say_what_things_are(home: Path) -> None:
     assert (home / "site" / "figures" / "one.png").read_bytes() == b"a picture"
 
 
+def test_a_setting_that_a_study_has_otherwise_is_said(tmp_path: Path) -> None:
+    """Beside today's YAML, each other value with the studies that have it."""
+    for study, metric in (("first", "l1"), ("second", "gower"), ("third", "l1")):
+        named = {"method": "nearest", "options": {"distance": metric}}
+        started(tmp_path / study, loans.problem, loans.factual, [GRANTED] * 12, **named)
+    listed = methods([Study.of(tmp_path / study) for study in ("first", "second", "third")])
+    nearest = next(each for each in listed if each.name == "nearest")
+    lines = [re.findall(r"<td[^>]*>(?:<span>(.*?)</span>)?</td>", line) for line in nearest.settings.split("\n")]
+    assert {line[0]: line[4] for line in lines}["distance"] == "first, third: l1"
+    assert sum(line[4] != "" for line in lines) == 1
+
+
 def test_the_same_answers_give_the_same_bytes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Built over what was there before, of which nothing stays."""
     sums = digests(home / "site")
@@ -175,6 +192,28 @@ def test_nothing_is_asked_of_others(home: Path) -> None:
                 assert address == "data:," or (path.parent / address).is_file(), address
         if path.name == "site.js" or path.suffix == ".css":
             assert set(re.findall(r"\w+://[\w./]+", path.read_text())) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_charts_are_there_where_their_library_is(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one file, which the board alone reads; without it, the log says what brings it."""
+    folder = tmp_path / "results"
+    shutil.copytree(home, folder)
+    monkeypatch.setattr("harness.core.packages.CLONED", True)
+    there = ModuleType("vl_convert")
+    there.__spec__ = ModuleSpec("vl_convert", None)
+    vars(there)["javascript_bundle"] = lambda: "window.vegaEmbed = 1"
+    for library in (None, there):
+        monkeypatch.setitem(sys.modules, "vl_convert", library)
+        assert built(folder, monkeypatch) == 0
+        script = folder / "site" / "vega.js"
+        assert script.is_file() == (library is not None)
+        pages = {page for page in PAGES if "vega.js" in (folder / "site" / f"{page}.html").read_text()}
+        assert pages == ({"index"} if library else set())
+        assert ("vl_convert is not installed; run `uv sync --extra site`." in caplog.text) == (library is None)
+        caplog.clear()
+    assert script.read_text() == "window.vegaEmbed = 1"
 
 
 def test_wrong_input_is_one_sentence(
@@ -211,6 +250,12 @@ def window() -> Iterator[Browser]:
         yield found
 
 
+@pytest.fixture(params=[1280, 400])
+def width(request: pytest.FixtureRequest) -> int:
+    """Of the window, in pixels."""
+    return int(request.param)
+
+
 def shown(window: Browser, label: str) -> list[str]:
     """The cells of a column of the table, as they are read."""
     cells = f"document.querySelectorAll('#table td[data-label^=\"{label}\"]')"
@@ -218,16 +263,14 @@ def shown(window: Browser, label: str) -> list[str]:
 
 
 def chosen(window: Browser) -> dict[str, str]:
-    script = (
-        "return Object.fromEntries([...document.querySelectorAll('select')].map((list) => [list.name, list.value]))"
-    )
-    return dict(window.run(script))
+    """What the lists have, but for the chart's, which is not there without its library."""
+    lists = "document.querySelectorAll('select:not([name=against])')"
+    return dict(window.run(f"return Object.fromEntries([...{lists}].map((list) => [list.name, list.value]))"))
 
 
 @pytest.mark.slow
 @in_browser
-@pytest.mark.parametrize("width", [1280, 400])
-def test_pages_fit_and_ask_for_files_alone(width: int, home: Path, window: Browser) -> None:
+def test_pages_fit_and_ask_for_files_alone(home: Path, window: Browser, width: int) -> None:
     for page in PAGES:
         window.open(f"{(home / 'site').as_uri()}/{page}.html", width)
         assert window.run("return document.documentElement.scrollWidth") <= width, page
@@ -240,10 +283,10 @@ def test_pages_fit_and_ask_for_files_alone(width: int, home: Path, window: Brows
 
 @pytest.mark.slow
 @in_browser
-def test_the_board_is_narrowed_and_sorted(home: Path, window: Browser) -> None:
+def test_the_board_is_narrowed_and_sorted(home: Path, window: Browser, width: int) -> None:
     """And a link to what is shown shows it again."""
     board = (home / "site" / "index.html").as_uri()
-    window.open(board)
+    window.open(board, width)
     assert shown(window, "method") == ["exact", "guess", "silent"]
     assert shown(window, "place") == ["by mean rank", "answers too few", "answers too few"]
     window.choose("model", "rf")
@@ -254,14 +297,52 @@ def test_the_board_is_narrowed_and_sorted(home: Path, window: Browser) -> None:
     for wanted in (["silent", "guess", "exact"], ["exact", "guess", "silent"]):
         window.run("document.querySelectorAll('#table th button')[1].click()")
         assert shown(window, "method") == wanted
-    window.open(link)
+    window.open(link, width)
     assert chosen(window) == {"study": "<b>", "dataset": "loans", "model": "rf", "by": "seconds"}
 
 
 @pytest.mark.slow
 @in_browser
-def test_the_keyboard_is_enough(home: Path, window: Browser) -> None:
-    window.open((home / "site" / "index.html").as_uri())
+def test_the_chart_has_the_ranks_of_the_table(home: Path, window: Browser, width: int) -> None:
+    """By one requirement with intervals, or by two; it fits, and says in words what it draws."""
+    pytest.importorskip("vl_convert", reason="vl_convert is in the extra 'site'")
+    folder = home / "site" / "data" / "0"
+    view = next(view for view in data(folder / "board.js")["views"] if view["model"] == "rf")
+    names = data(folder / "board.js")["methods"]
+    ranks = {
+        by: {names[line["method"]]: line["rank"][0] for line in view["by"][by]["lines"]}
+        for by in ("proximity", "seconds")
+    }
+    labels = "return [...document.querySelectorAll('#chart .mark-symbol path[aria-label]')].map(each => each.ariaLabel)"
+    window.open(f"{(home / 'site' / 'index.html').as_uri()}#model=rf&by=proximity", width)
+    assert drawn(window.run(labels), "rank by proximity: 0 best, 1 last") == pytest.approx(ranks["proximity"])
+    assert window.run("return document.querySelectorAll('#chart .mark-rule.role-mark line').length") == len(
+        ranks["proximity"]
+    )
+    window.choose("against", "seconds")
+    for title, by in (("rank by proximity: 0 best, 1 last", "proximity"), ("rank by seconds", "seconds")):
+        assert drawn(window.run(labels), title) == pytest.approx(ranks[by])
+    assert window.run("return document.documentElement.scrollWidth") <= width
+    assert window.log("browser") == []
+    window.choose("against", "")
+    assert drawn(window.run(labels), "rank by proximity: 0 best, 1 last") == pytest.approx(ranks["proximity"])
+
+
+def drawn(labels: list[str], title: str) -> dict[str, float]:
+    """By method, the number that a chart's marks have under a title."""
+    found = {}
+    for label in labels:
+        parts = label.split("; ")
+        (method,) = (part.removeprefix("method: ") for part in parts if part.startswith("method: "))
+        (number,) = (part.removeprefix(f"{title}: ") for part in parts if part.startswith(f"{title}: "))
+        found[method] = float(number)
+    return found
+
+
+@pytest.mark.slow
+@in_browser
+def test_the_keyboard_is_enough(home: Path, window: Browser, width: int) -> None:
+    window.open((home / "site" / "index.html").as_uri(), width)
     for _ in range(len(PAGES) + 4):
         window.press(TAB)
     assert window.run("return document.activeElement.name") == "by"
@@ -271,15 +352,17 @@ def test_the_keyboard_is_enough(home: Path, window: Browser) -> None:
     window.wait()
     assert chosen(window)["by"] != before
     assert window.run("return document.activeElement.name") == "by"
-    window.press(TAB, ENTER)
+    while window.run("return document.activeElement.tagName") == "SELECT":
+        window.press(TAB)
+    window.press(ENTER)
     assert window.run("return document.querySelector('#table th').getAttribute('aria-sort')") == "ascending"
 
 
 @pytest.mark.slow
 @in_browser
-def test_a_change_is_marked_by_more_than_colour(home: Path, window: Browser) -> None:
+def test_a_change_is_marked_by_more_than_colour(home: Path, window: Browser, width: int) -> None:
     """Of one question, by its address; what is shown of each method is chosen."""
-    window.open(f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=1")
+    window.open(f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=1", width)
     assert chosen(window) == {"study": "<b>", "task": "loans / rf", "question": "1", "kept": "first"}
     assert shown(window, "income, is 30") == ["→ 8060 to 90", "", ""]
     marked = "const style = getComputedStyle(document.querySelector('td.changed'));"
@@ -290,9 +373,9 @@ def test_a_change_is_marked_by_more_than_colour(home: Path, window: Browser) -> 
 
 @pytest.mark.slow
 @in_browser
-def test_a_link_to_what_is_not_there_says_so(home: Path, window: Browser) -> None:
+def test_a_link_to_what_is_not_there_says_so(home: Path, window: Browser, width: int) -> None:
     """Until something is chosen."""
-    window.open(f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=99")
+    window.open(f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=99", width)
     told = "return [...document.querySelectorAll('[role=status]')].map((each) => each.textContent)"
     assert window.run(told) == ['There is no question "99" here.']
     assert chosen(window)["question"] == "0"
@@ -302,8 +385,8 @@ def test_a_link_to_what_is_not_there_says_so(home: Path, window: Browser) -> Non
 
 @pytest.mark.slow
 @in_browser
-def test_a_method_is_found(home: Path, window: Browser) -> None:
-    window.open((home / "site" / "methods.html").as_uri())
+def test_a_method_is_found(home: Path, window: Browser, width: int) -> None:
+    window.open((home / "site" / "methods.html").as_uri(), width)
     window.run("document.getElementById('find').focus()")
     window.press(*"growing spheres by carla with")
     found = "[...document.querySelectorAll('.found')].filter((each) => !each.hidden).map((each) => each.id)"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support.tables import GRANTED, started
+from support.tables import GRANTED, cells, started
 
 from harness.cli import mlflow_run
 from harness.core.explanation import Answer, Reason, Status
@@ -24,6 +24,7 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import SCORES, Study, latest, read_scores
 from harness.reports import summary
 from harness.reports.overview import for_paper, overview
+from harness.store.codec import to_plain
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.robust import Robust
@@ -252,6 +253,40 @@ def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
     said = "loans / tree: none exists for 1 question (1), which are counted apart: proof, all is settled."
     assert said in overview(numbers)[0]
     assert said.removeprefix("loans / tree: n") in for_paper(numbers)[0].caption
+
+
+def test_objectives_are_those_that_the_checker_accepts(tmp_path: Path) -> None:
+    """Two seeds are averaged first, one run stands for all of them, and a claim that is not so counts nothing.
+
+    From an income of 30 and an age of 30: to 80 and 40 is 0.75, to 60 alone is 0.3.
+    """
+    near = {**loans.factual.to_dict("records")[0], "income": 60.0}
+    asked = [("drawn", 0, near, 0.3), ("drawn", 1, GRANTED, 0.75), ("exact", 0, near, 0.3), ("liar", 0, GRANTED, 0.1)]
+    for method, seed, row, claimed in asked:
+        answer = Answer(Status.OPTIMAL, row, Reason.PROOF, claimed, claimed)
+        run = started(tmp_path, loans.problem, loans.factual, [answer], method=method, fingerprint=str(seed))
+        run.update(seed=seed, objective=to_plain(L1))
+        judge(run)
+    found = overview(Numbers(Study.of(tmp_path)))[0]
+    head, *rows = cells(found)
+    assert {row[0]: row[head.index("objective")] for row in rows} == {
+        "`drawn`": "0.525",
+        "`exact`": "0.3",
+        "`liar`": "–",
+    }
+
+
+def test_each_wrong_proof_is_named(tmp_path: Path) -> None:
+    """Of two methods that prove the same, and a third that answers."""
+    none = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail="all is settled")
+    for method in ("first", "second"):
+        proof = started(tmp_path, loans.problem, loans.factual, [none], method=method)
+        read_scores(proof).assign(impossible=1.0).to_csv(proof.path / SCORES)
+    started(tmp_path, loans.problem, loans.factual, [GRANTED], method="third")
+    faults = Study.of(tmp_path).faults
+    assert [fault.partition(" proves")[0] for fault in faults] == [
+        f"loans/tree/{name} ({name})" for name in ("first", "second")
+    ]
 
 
 def test_of_equal_runs_the_last_of_the_sweeps_counts(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_an_experiment_without_a_paper_shows_methods_by_models(made: Made, tmp_p
 
 
 def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: Path) -> None:
-    """Not over the second answer, which one method lacks; a method that minimises something else has none.
+    """As the checker finds them; not over the second answer, which one method lacks; who minimises another has none.
 
     Claims that differ in their domains alone are compared: they minimise the same.
     """
@@ -223,9 +223,9 @@ def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: 
     claims = {"exact": (near, [2.0, 9.0]), "guess": (robust, [3.0, None]), "other": (few, [1.0, 1.0])}
     for method, (objective, values) in claims.items():
         cell = made(GRANTED, GRANTED, method=method)
-        rows = [json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines()]
+        rows = [json.loads(line) for line in (cell.path / "verdicts.jsonl").read_text().splitlines()]
         lines = [json.dumps(row | {"objective": value}) for row, value in zip(rows, values, strict=True)]
-        (cell.path / "rows.jsonl").write_text("\n".join(lines) + "\n")
+        (cell.path / "verdicts.jsonl").write_text("\n".join(lines) + "\n")
         cell.update(objective=objective)
     tables.write(tmp_path, None)
     lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
@@ -238,8 +238,8 @@ def test_different_objectives_are_told_apart(made: Made, tmp_path: Path) -> None
     claims = {"a": (near, 0.0372), "b": (near, 0.5), "c": (few, 20000.03719), "d": (few, 30000.0)}
     for method, (objective, value) in claims.items():
         cell = made(GRANTED, method=method)
-        (row,) = (json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines())
-        (cell.path / "rows.jsonl").write_text(json.dumps(row | {"objective": value}) + "\n")
+        (row,) = (json.loads(line) for line in (cell.path / "verdicts.jsonl").read_text().splitlines())
+        (cell.path / "verdicts.jsonl").write_text(json.dumps(row | {"objective": value}) + "\n")
         cell.update(objective=objective)
     tables.write(tmp_path, None)
     lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]

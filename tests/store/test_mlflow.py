@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.core import packages
 from harness.core.errors import HarnessError
 from harness.store import mlflow
 
@@ -87,18 +87,23 @@ def test_a_store_that_is_none_is_said_at_once(kind: str, tmp_path: Path, monkeyp
 
 
 def test_the_commit_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installed inside somebody's own repository, the code has none."""
+    """Installed inside somebody's own repository, the code has none; MLflow's own tag is of the commit alone."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    named = ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "--allow-empty", "-m", "theirs"]
+    for file in ("conf", "README"):  # which is no code
+        (tmp_path / file).write_text("as it is")
+    subprocess.run(["git", "-C", tmp_path, "add", "."], check=True)
+    named = ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "theirs"]
     subprocess.run(["git", "-C", tmp_path, *named], check=True)
-    inside = tmp_path / ".venv" / "harness" / "store" / "mlflow.py"
-    inside.parent.mkdir(parents=True)
-    shutil.copy(mlflow.__file__, inside)
-    monkeypatch.setattr(mlflow, "__file__", str(inside))
-    mlflow._commit.cache_clear()
-    assert mlflow._commit() == "unknown"
-    theirs = tmp_path / "harness" / "store" / "mlflow.py"
-    monkeypatch.setattr(mlflow, "__file__", str(theirs))
-    mlflow._commit.cache_clear()
-    assert len(mlflow._commit()) == 40
-    mlflow._commit.cache_clear()
+    asked = ["git", "-C", tmp_path, "rev-parse", "HEAD"]
+    head = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    for place, edit, known in ((".venv/harness", "", None), ("harness", "", head), ("harness", "!", f"{head}-dirty")):
+        inside = tmp_path / place / "core" / "packages.py"
+        inside.parent.mkdir(parents=True, exist_ok=True)
+        monkeypatch.setattr(packages, "__file__", str(inside))
+        (tmp_path / "README").write_text("another")
+        (tmp_path / "conf").write_text(f"as it is{edit}")
+        packages.commit.cache_clear()
+        assert packages.commit() == known
+        tag = {"mlflow.source.git.commit": head} if known else {}
+        assert mlflow._code() == {"commit": known or "unknown", **tag}
+    packages.commit.cache_clear()

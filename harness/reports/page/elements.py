@@ -91,14 +91,15 @@ class Names:
         symbols = Markup("").join(self._sample(method) for method in self._places)
         return Markup('<svg class="samples" aria-hidden="true"><defs>{}</defs></svg>').format(symbols)
 
+    def marker(self, method: str, width: float = 1.0, x: float = 0.0, y: float = 0.0) -> str:
+        """Its marker as a path of SVG, about so wide, around a point."""
+        polygons = (width * polygon + (x, y) for polygon in outline(self.looks[method]["marker"]))
+        return " ".join("M" + " L".join(f"{x:.2f},{y:.2f}" for x, y in polygon) + "Z" for polygon in polygons)
+
     def _sample(self, method: str) -> Markup:
         colour, dash = self.looks[method]["color"], STROKES[self.looks[method]["linestyle"]]
-        corners = (
-            "M" + " L".join(f"{13 + 8 * x:.2f},{5 + 8 * y:.2f}" for x, y in polygon) + "Z"
-            for polygon in outline(self.looks[method]["marker"])
-        )
         line = Markup('<path d="M0,5 H26" stroke="{}" stroke-width="1.6" stroke-dasharray="{}"/>').format(colour, dash)
-        mark = Markup('<path d="{}" fill="{}"/>').format(" ".join(corners), colour)
+        mark = Markup('<path d="{}" fill="{}"/>').format(self.marker(method, 8, 13, 5), colour)
         return Markup('<g id="look-{}">{}{}</g>').format(self._places[method], line, mark)
 
 

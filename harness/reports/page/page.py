@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from harness.core.explanation import Reason
-from harness.core.wording import target_text
+from harness.core.wording import some, target_text
 from harness.evaluation import scoring
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
@@ -95,7 +95,7 @@ def _question(study: Study) -> Markup:
         metas = [meta for entry in entries for meta in entry.metas]
         targets = [target for entry in entries for run in entry.runs for target in run.factuals()[1].values()]
         column = next((name for meta in metas if (name := meta["config"].get("dataset", {}).get("target"))), None)
-        wanted = _some(dict.fromkeys(target_text(target) for target in targets))
+        wanted = some(dict.fromkeys(target_text(target) for target in targets), NAMED)
         asked = {len(entry.table) + entry.impossible for entry in entries if entry.refusal is None}
         cells = [
             {entry.model: None for entry in entries},
@@ -110,12 +110,6 @@ def _question(study: Study) -> Markup:
 
 def _limit(config: Mapping[str, Any]) -> str:
     return f"{config['group_time_limit']} a group" if config.get("group") else str(config["time_limit"])
-
-
-def _some(texts: Iterable[str]) -> str:
-    listed = list(texts)
-    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-    return ", ".join(listed[:NAMED]) + more
 
 
 def _alone(numbers: Numbers, task: str, names: Names) -> Markup | None:

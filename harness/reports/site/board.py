@@ -28,6 +28,7 @@ def board(numbers: Numbers) -> dict[str, Any]:
         "methods": study.methods,
         "kinds": [next(kind_of(e) for e in study.entries if e.method == method) for method in study.methods],
         "looks": str(names.samples),
+        "marks": [{"colour": names.looks[m]["color"], "shape": names.marker(m, 2)} for m in study.methods],
         "faults": study.faults,
         "machines": [*study.beside(study.tasks), *study.machines],
         "criteria": {c.name: {"better": c.better, "meaning": meaning(numbers, c)} for c in numbers.criteria},

@@ -14,14 +14,15 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, UnsupportedError
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
 from harness.evaluation.study import Study
+from harness.models.runtime.optional import library
 from harness.reports.page.elements import Names, markdown
 from harness.reports.site.board import board
 from harness.reports.site.catalogue import data, methods
-from harness.reports.site.questions import answers, questions
+from harness.reports.site.questions import Asked, answers, questions
 from harness.store.archive import studies
 
 log = logging.getLogger("harness")
@@ -29,6 +30,7 @@ log = logging.getLogger("harness")
 HERE = Path(__file__).parent
 NAME = "site"
 LARGEST = 40_000_000  # bytes, of which more is said
+CHARTS = "vega.js"  # Vega-Lite, by which the board draws
 PAGES = {
     "index": "Board", "question": "One question", "methods": "Methods", "data": "Data sets and models",
     "reproduction": "The papers' tables", "downloads": "Downloads",
@@ -100,6 +102,7 @@ def _fill(site: Path, home: Path, found: Sequence[Numbers]) -> None:
         "methods": methods(known),
         "groups": {"data sets": data(known, "dataset"), "models": data(known, "model")},
         "sections": _reproduction(home, site),
+        "charts": CHARTS if _charts(site) else "",
         "studies": listed,
         "files": FILES,
     }
@@ -108,13 +111,25 @@ def _fill(site: Path, home: Path, found: Sequence[Numbers]) -> None:
         (site / f"{name}.html").write_text(page, encoding="utf-8")
 
 
+def _charts(site: Path) -> bool:
+    """Write Vega-Lite as one script; False where the package that has it is not installed: the board has no chart."""
+    try:
+        bundle = library("vl_convert", "site").javascript_bundle()
+    except UnsupportedError as fault:
+        log.warning("the board has no chart: %s.", fault)
+        return False
+    (site / CHARTS).write_text(bundle, encoding="utf-8")
+    return True
+
+
 def _study(folder: Path, name: str, numbers: Numbers) -> None:
     """Write the data of a study, and its tables."""
-    study = numbers.study
+    study, asked = numbers.study, Asked.of(numbers.study)
     _script(folder / "board.js", f"board {name}", board(numbers))
     for place, task in enumerate(study.tasks):
-        _script(folder / f"task{place}.js", f"task {name} {place}", questions(study, task))
-    for file, table in {"summary": numbers.table(), "pairs": numbers.pairs(), "answers": answers(study)}.items():
+        of_task = (each for each in asked if each.entry.task == task)
+        _script(folder / f"task{place}.js", f"task {name} {place}", questions(study.methods, of_task))
+    for file, table in {"summary": numbers.table(), "pairs": numbers.pairs(), "answers": answers(asked)}.items():
         table.to_csv(folder / f"{file}.csv", index=False)
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from harness.core.described import described
 from harness.core.space import Feature
-from harness.core.wording import target_text
+from harness.core.wording import some, target_text
 from harness.evaluation.study import Entry, Study
 from harness.reports import departures
 from harness.reports.departures import plain
 from harness.reports.page.elements import Column, table
 
 CONF = departures.METHODS.parent
-SETTINGS = (Column("setting"), Column("here"), Column("what it is"), Column("library's default"))
+SETTINGS = (
+    Column("setting"), Column("here"), Column("what it is"), Column("library's default"), Column("otherwise in"),
+)  # fmt: skip
 FEATURES = (Column("feature"), Column("kind"), Column("values"), Column("may"))
 MOST = 12  # values of a feature that are listed
 WHOLE = 1000  # characters of a sentence
@@ -55,6 +57,10 @@ def kind_of(entry: Entry) -> str:
 def methods(found: Sequence[Study]) -> list[Method]:
     """Every method of the configuration, by name; then others that the studies have."""
     departed = {(one.method, one.setting): one for one in departures.departures()}
+    entries: dict[str, list[tuple[Study, Entry]]] = {}
+    for study in found:
+        for entry in study.entries:
+            entries.setdefault(kind_of(entry), []).append((study, entry))
     listed = []
     for path in sorted(departures.METHODS.glob("*.yaml")):
         lines = departures.settings(path)
@@ -63,28 +69,35 @@ def methods(found: Sequence[Study]) -> list[Method]:
             if name != "_target_":
                 one = departed.get((path.stem, name))
                 default = "" if one is None else f"{plain(one.default)}{'; ' if one.why else ''}{one.why}"
-                rows.append([name, plain(line.value), line.comment.partition(departures.REASON)[0].strip(), default])
+                what, those = line.comment.partition(departures.REASON)[0].strip(), entries.get(path.stem, [])
+                rows.append([name, plain(line.value), what, default, _otherwise(those, name, line.value)])
         doc = _first(pkgutil.resolve_name(lines["_target_"].value).__doc__ or "")
         text = described(path, WHOLE)
-        listed.append(Method(path.stem, text, doc, table(SETTINGS, rows), *_asked(found, path.stem)))
-    return listed + _brought(found, {method.name for method in listed})
+        listed.append(Method(path.stem, text, doc, table(SETTINGS, rows), *_asked(entries.get(path.stem, []))))
+    known = {method.name for method in listed}
+    return listed + [_brought(name, those) for name, those in sorted(entries.items()) if name not in known]
 
 
-def _brought(found: Sequence[Study], known: Collection[str]) -> list[Method]:
-    """Methods that are not of the configuration, as their runs were set; nothing of theirs is imported."""
-    entries = {kind_of(entry): entry for study in found for entry in study.entries if kind_of(entry) not in known}
-    listed = []
-    for name, entry in sorted(entries.items()):
-        given = dict(entry.metas[0]["config"].get("method") or {})
-        text = f"of a user's own: {given.pop('_target_', 'a class that was not noted')}"
-        rows = [[setting, plain(value), "", ""] for setting, value in given.items()]
-        listed.append(Method(name, text, "", table(SETTINGS, rows), *_asked(found, name)))
-    return listed
+def _brought(name: str, entries: Sequence[tuple[Study, Entry]]) -> Method:
+    """A method that is not of the configuration, as its last run was set; nothing of it is imported."""
+    given = dict(entries[-1][1].metas[0]["config"].get("method") or {})
+    text = f"of a user's own: {given.pop('_target_', 'a class that was not noted')}"
+    rows = [[setting, plain(value), "", "", _otherwise(entries, setting, value)] for setting, value in given.items()]
+    return Method(name, text, "", table(SETTINGS, rows), *_asked(entries))
 
 
-def _asked(found: Sequence[Study], name: str) -> tuple[list[str], list[str]]:
+def _otherwise(entries: Sequence[tuple[Study, Entry]], setting: str, here: Any) -> str:
+    """The values of a setting in stored runs that are not the one here, each with its studies."""
+    found: dict[str, list[str]] = {}
+    for study, entry in entries:
+        for given in (meta["config"].get("method") or {} for meta in entry.metas):
+            if given.get(setting, here) != here and not str(here).startswith("${"):  # which each run has resolved
+                found.setdefault(plain(given[setting]), []).append(study.name)
+    return "; ".join(f"{', '.join(dict.fromkeys(those))}: {value}" for value, those in found.items())
+
+
+def _asked(entries: Sequence[tuple[Study, Entry]]) -> tuple[list[str], list[str]]:
     """What a method refuses in some studies, and why; and the names of the studies that have answers of it."""
-    entries = [(study, e) for study in found for e in study.entries if kind_of(e) == name]
     refusals = [f"{study.name}, {e.task}: {e.refusal}" for study, e in entries if e.refusal is not None]
     return refusals, list(dict.fromkeys(study.name for study, e in entries if e.refusal is None))
 
@@ -126,5 +139,4 @@ def _data(name: str, group: str, those: Sequence[tuple[Study, Entry]]) -> Data:
 def _values(feature: Feature) -> str:
     if feature.numeric:
         return " to ".join(feature.text(end) for end in feature.bounds)
-    more = f" and {len(feature.categories) - MOST} more" if len(feature.categories) > MOST else ""
-    return ", ".join(map(str, feature.categories[:MOST])) + more
+    return some(feature.categories, MOST)

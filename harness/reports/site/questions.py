@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,7 +13,6 @@ from harness.core.wording import changes, target_text
 from harness.evaluation import scoring
 from harness.evaluation.export import escape
 from harness.evaluation.study import Entry, Study
-from harness.store.run import StoredRun
 
 COLUMNS = (
     "task", "method", "seed", "factual", "ce", "status", "verdict", "objective", "bound", "seconds", "region",
@@ -22,41 +21,43 @@ COLUMNS = (
 
 
 class Asked(NamedTuple):
-    """A run that answers, and what it was asked."""
+    """A run that answers, what it was asked, and what came back."""
 
     entry: Entry
-    run: StoredRun
     seed: int
     space: Space
     factuals: Mapping[Any, Mapping[str, Any]]
     targets: Mapping[Any, str]
+    rows: Sequence[Mapping[str, Any]]
     verdicts: Mapping[tuple[Any, int], Mapping[str, Any]]
 
     @classmethod
-    def of(cls, entry: Entry) -> Iterator[Asked]:
-        """The runs of an entry, one a seed."""
-        for run, meta in zip(entry.runs, entry.metas, strict=True):
+    def of(cls, study: Study) -> list[Asked]:
+        """The runs of a study that refuse nothing, one a seed of an entry."""
+        found, taken = [], (entry for entry in study.entries if entry.refusal is None)
+        for entry, run, meta in ((e, *pair) for e in taken for pair in zip(e.runs, e.metas, strict=True)):
             frame, targets = run.factuals()
-            rows = dict(zip(frame.index, frame.to_dict("records"), strict=True))
+            factuals = dict(zip(frame.index, frame.to_dict("records"), strict=True))
             words = {index: target_text(target) for index, target in targets.items()}
             verdicts = {(verdict["factual"], verdict["ce"]): verdict for verdict in run.verdicts()}
-            yield cls(entry, run, meta["seed"], run.space, rows, words, verdicts)
+            found.append(cls(entry, meta["seed"], run.space, factuals, words, run.rows(), verdicts))
+        return found
 
 
-def questions(study: Study, task: str) -> dict[str, Any]:
-    """All answers to the questions of a task, as JSON data; methods are given by their places in the study."""
-    found: dict[Any, dict[str, Any]] = {}
+def questions(methods: Sequence[str], found: Iterable[Asked]) -> dict[str, Any]:
+    """All answers to the questions of a task, as JSON data; methods are given by their places."""
+    posed: dict[Any, dict[str, Any]] = {}
     names: list[str] = []
-    for asked in (asked for entry in study.of_task(task) for asked in Asked.of(entry)):
+    for asked in found:
         names = names or list(asked.space.names)
-        for row in asked.run.rows():
+        for row in asked.rows:
             factual = row["factual"]
-            if factual not in found:
+            if factual not in posed:
                 origin = asked.factuals[factual]
                 values = {name: asked.space[name].text(origin[name]) for name in names}
-                found[factual] = {"wanted": asked.targets[factual], "values": values, "answers": []}
-            found[factual]["answers"].append(_answer(asked, row, study.methods.index(asked.entry.method)))
-    return {"features": names, "questions": [{"id": str(index), **question} for index, question in found.items()]}
+                posed[factual] = {"wanted": asked.targets[factual], "values": values, "answers": []}
+            posed[factual]["answers"].append(_answer(asked, row, methods.index(asked.entry.method)))
+    return {"features": names, "questions": [{"id": str(index), **question} for index, question in posed.items()]}
 
 
 def _answer(asked: Asked, row: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -77,12 +78,12 @@ def _answer(asked: Asked, row: Mapping[str, Any], place: int) -> dict[str, Any]:
     return told
 
 
-def answers(study: Study) -> pd.DataFrame:
-    """One row an answer of a study: ``COLUMNS``; texts so that no spreadsheet runs them as a formula."""
+def answers(found: Iterable[Asked]) -> pd.DataFrame:
+    """One row an answer: ``COLUMNS``; texts so that no spreadsheet runs them as a formula."""
     rows = []
-    for asked in (asked for entry in study.entries if entry.refusal is None for asked in Asked.of(entry)):
+    for asked in found:
         features = asked.space.features
-        for row in asked.run.rows():
+        for row in asked.rows:
             verdict = asked.verdicts.get((row["factual"], row["ce"]), {})
             moved = "" if row["row"] is None else changes(features, asked.factuals[row["factual"]], row["row"])
             own = {"task": asked.entry.task, "method": asked.entry.method, "seed": asked.seed, "changes": moved}

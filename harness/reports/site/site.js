@@ -26,7 +26,7 @@ const site = (() => {
   }
 
   function element(tag, attributes = {}, ...children) {
-    const spaces = { svg: 1, use: 1, line: 1, circle: 1, title: 1 };
+    const spaces = { svg: 1, use: 1 };
     const made = spaces[tag] ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
     made.append(...children.filter((child) => child !== null && child !== undefined));
@@ -65,17 +65,6 @@ const site = (() => {
   function interval([value, low, high]) {
     const ends = low === null || low === undefined ? null : element("span", { class: "ci" }, ` (${digits(low)} to ${digits(high)})`);
     return element("span", {}, digits(value), ends);
-  }
-
-  /** A number between 0 and 1 with its interval, drawn. */
-  function drawn([value, low, high]) {
-    const x = (share) => 4 + 136 * share;
-    const svg = element("svg", { class: "range", viewBox: "0 0 144 16", role: "img", "aria-label": `${digits(value)}, from ${digits(low)} to ${digits(high)}` });
-    svg.append(element("line", { x1: x(0), x2: x(1), y1: 8, y2: 8 }));
-    for (const tick of [0, 0.5, 1]) svg.append(element("line", { x1: x(tick), x2: x(tick), y1: 5, y2: 11 }));
-    if (low !== null) svg.append(element("line", { class: "interval", x1: x(low), x2: x(high), y1: 8, y2: 8 }));
-    svg.append(element("circle", { cx: x(value), cy: 8, r: 4 }));
-    return svg;
   }
 
   /** A method's name after its sample; it leads to what the method is. */
@@ -149,6 +138,7 @@ const site = (() => {
     looks(shown);
     board(shown, view, by);
     notes(shown, view, (task) => (!dataset || task.dataset === dataset) && (!model || task.model === model));
+    await chart(shown, view, by);
   };
 
   /** The methods of a view by a requirement: those that answer too few, or have no rank, come last. */
@@ -161,19 +151,78 @@ const site = (() => {
     const lines = [...ranked.lines, ...rest.map((place) => ({ method: Number(place), rank: [null], place: "–", beside: "" }))];
     lines.sort((a, b) => own[a.method].few - own[b.method].few);
     const single = view?.tasks === 1;
-    const columns = [{ text: "method" }, { text: "coverage", number: true }, { text: "place" }, { text: "rank", number: true, note: "0 best, 1 last" }, { text: "drawn, 0 to 1" }];
+    const columns = [{ text: "method" }, { text: "coverage", number: true }, { text: "place" }, { text: "rank", number: true, note: "0 best, 1 last" }];
     if (single) columns.push({ text: "common mean", number: true, note: ranked.enough ? `n = ${ranked.n}` : `n = ${ranked.n ?? 0}, too few` });
     else columns.push({ text: "tasks", number: true }, { text: "beside" });
     const rows = lines.map((line) => {
       const { coverage, least, few, took } = own[line.method];
       const cover = single || least === coverage[0] ? interval(coverage) : `${digits(coverage[0])}, least ${digits(least)}`;
       const rank = line.rank[0];
-      const cells = [[method(shown, line.method), shown.methods[line.method]], [cover, coverage[0]], few ? "answers too few" : line.place, [interval(line.rank), rank ?? ""], [rank === null ? "" : drawn(line.rank), rank ?? ""]];
+      const cells = [[method(shown, line.method), shown.methods[line.method]], [cover, coverage[0]], few ? "answers too few" : line.place, [interval(line.rank), rank ?? ""]];
       if (!single) return [...cells, String(took), few ? "" : line.beside];
       return [...cells, line.mean ? [line.best ? element("b", {}, interval(line.mean)) : interval(line.mean), line.mean[0]] : "–"];
     });
     const none = element("p", {}, "Every method refuses this, or none was asked about this model and data set.");
     document.getElementById("table").replaceChildren(lines.length ? table(columns, rows, lines.map((line) => (own[line.method].few ? "few" : ""))) : none);
+  }
+
+  let drawn;
+
+  /** The board's chart, by Vega-Lite where the site was built with it: ranks with their intervals, or by two requirements. */
+  async function chart(shown, view, by) {
+    if (!window.vegaEmbed) return;
+    const others = Object.keys(shown.criteria).filter((name) => name !== by);
+    const against = offer("against", "chart", [["", "ranks with intervals"], ...others.map((name) => [name, `ranks by two: against ${name}`])]);
+    const ranks = (name) => new Map((view?.by[name]?.lines ?? []).map((line) => [line.method, line.rank]));
+    const second = ranks(against);
+    const values = [...ranks(by)].filter(([place, [rank]]) => rank !== null && (!against || typeof second.get(place)?.[0] === "number")).map(([place, [rank, low, high]]) => ({
+      method: shown.methods[place], rank, low, high, second: second.get(place)?.[0], answers: view.methods[place].few ? "too few" : "enough", coverage: view.methods[place].coverage[0],
+    }));
+    values.sort((a, b) => (a.answers === "too few") - (b.answers === "too few"));
+    drawn?.finalize();
+    drawn = undefined;
+    const place = document.getElementById("chart");
+    place.replaceChildren();
+    if (values.length) drawn = await vegaEmbed(place, { ...(against ? scatter(by, against, values, shown, place.clientWidth) : intervals(by, values, place.clientWidth)), data: { values } }, { actions: false, renderer: "svg" });
+  }
+
+  const grey = { condition: { test: "datum.answers === 'too few'", value: "#999999" }, value: "#0072B2" };
+  const spot = (values, titles) => Object.entries(titles).filter(([field]) => values.some((each) => each[field] !== null)).map(([field, title]) => ({ field, title, ...(field === "method" || field === "answers" ? {} : { format: ".3" }) }));
+  const share = (field, title) => ({ field, type: "quantitative", scale: { domain: [0, 1] }, title });
+
+  /** Each method's rank with its interval, as the table has them. */
+  function intervals(by, values, width) {
+    const rank = share("rank", `rank by ${by}: 0 best, 1 last`);
+    return {
+      description: `Ranks of ${values.length} methods by ${by}, with intervals of 95 %; the table below has the numbers.`,
+      width: "container",
+      height: { step: 18 },
+      encoding: { y: { field: "method", type: "nominal", sort: null, title: null, axis: { labelLimit: width / 3 } } },
+      layer: [
+        { mark: { type: "rule", strokeWidth: 3 }, encoding: { x: { ...rank, field: "low" }, x2: { field: "high" }, color: grey } },
+        { mark: { type: "point", filled: true, opacity: 1, size: 60 }, encoding: { x: rank, color: grey, tooltip: spot(values, { method: "method", rank: "rank", low: "from", high: "to", coverage: "coverage", answers: "answers" }) } },
+      ],
+    };
+  }
+
+  /** Ranks by two requirements, each method in its own colour and shape; what is open answers too few. */
+  function scatter(by, against, values, shown, width) {
+    const names = values.map((each) => each.method);
+    const own = (what) => ({ field: "method", type: "nominal", title: null, sort: null, scale: { domain: names, range: names.map((name) => shown.marks[shown.methods.indexOf(name)][what]) }, legend: { orient: "bottom", columns: Math.max(1, Math.floor(width / 190)), symbolLimit: 0, labelLimit: 160 } });
+    return {
+      description: `Ranks of ${values.length} methods by ${by} and by ${against}; lower left is best by both.`,
+      width: "container",
+      height: 340,
+      mark: { type: "point", size: 90, opacity: 1 },
+      encoding: {
+        x: share("rank", `rank by ${by}: 0 best, 1 last`),
+        y: share("second", `rank by ${against}`),
+        stroke: own("colour"),
+        fill: { ...own("colour"), condition: { test: "datum.answers === 'too few'", value: "#ffffff" } },
+        shape: own("shape"),
+        tooltip: spot(values, { method: "method", rank: by, second: against, coverage: "coverage", answers: "answers" }),
+      },
+    };
   }
 
   /** What is left out of the comparison and why, and where to go from here. */

@@ -331,7 +331,7 @@ def test_a_wrong_parameter_is_an_error() -> None:
         ({"diversity": ["bins"]}, "features, values"),
         ({"max_changes": 0}, ">= 1"),
         ({"wish": 0.5}, "wish"),
-        ({"margin": 0.0}, "> 0"),
+        ({"margin": 0.0}, "margin is 0.0; give a finite number above 0"),
     ):
         with pytest.raises(ValueError, match=word):
             Scorecard(**wrong)  # type: ignore[arg-type]
