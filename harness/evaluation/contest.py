@@ -119,7 +119,7 @@ class Contest:
         """Whether the criterion says anything of the task: some answer has a value, or nobody answers."""
         return bool(self.values.size) and bool(self.values.notna().any(axis=None) or not self.answered.any(axis=None))
 
-    @property
+    @cached_property
     def coverage(self) -> pd.Series:
         """Share of the questions that each method answers, of all that take the task."""
         return self.answered.mean().astype(float)
@@ -161,6 +161,12 @@ class Contest:
         """Place by method: shared with those that the pairs do not tell apart from the first of it."""
         apart = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.apart}
         return statistics.places(list(self.mean_ranks.index), lambda one, other: frozenset((one, other)) in apart)
+
+    @cached_property
+    def placed(self) -> dict[str, int]:
+        """Places without methods that answer too few of the task."""
+        kept = statistics.comparable(self.coverage)
+        return {name: place for name, place in self.places.items() if name in kept}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations
 from types import ModuleType
 from typing import Any, Literal
 
@@ -140,15 +141,15 @@ def pairs(values: pd.DataFrame, answered: pd.DataFrame | None = None) -> list[Pa
         Whether it has an accepted one, of the same shape; by default where there is a value.
     """
     answered = values.notna() if answered is None else answered
+    numbers, known = values.to_numpy(float).T, values.notna().to_numpy().T
+    has = answered.fillna(False).to_numpy(bool).T
+    lacks = answered.notna().to_numpy().T & ~has  # who was not asked has not failed
     found = []
-    for place, first in enumerate(values.columns):
-        for second in values.columns[place + 1 :]:
-            one, other = values[first], values[second]
-            both = one.notna() & other.notna()
-            gaps = differences(one[both].to_numpy(), other[both].to_numpy())
-            has, too = answered[first], answered[second]
-            only = int((has & ~too).sum()), int((too & ~has).sum())
-            found.append(Pair(first, second, median(gaps), wilcoxon(gaps), *only, mcnemar(*only)))
+    for (one, first), (other, second) in combinations(enumerate(values.columns), 2):
+        both = known[one] & known[other]
+        gaps = differences(numbers[one][both], numbers[other][both])
+        only = int((has[one] & lacks[other]).sum()), int((has[other] & lacks[one]).sum())
+        found.append(Pair(first, second, median(gaps), wilcoxon(gaps), *only, mcnemar(*only)))
     tests = holm([pair.p for pair in found]), holm([pair.mcnemar for pair in found])
     return [replace(pair, p=p, mcnemar=q) for pair, p, q in zip(found, *tests, strict=True)]
 
@@ -237,13 +238,10 @@ def falling_short(covered: pd.DataFrame) -> list[str]:
     >>> falling_short(pd.DataFrame({"a": [1.0, 0.2], "b": [0.5, 0.2], "c": [0.4, float("nan")], "d": [0.0, 0.0]}))
     ['c', 'd']
     """
-    short = []
-    for name in covered:
-        taken = covered[covered[name].notna()]
-        shared = ((taken[[name, other]].dropna().mean(), other) for other in taken.columns.drop(name))
-        if not taken[name].sum() or any(means[name] < NEARLY * means[other] for means, other in shared):
-            short.append(str(name))
-    return short
+    known = covered.notna().to_numpy(float)
+    shared = covered.fillna(0.0).to_numpy(float).T @ known  # of the tasks that two take: what the first covers of them
+    short = (shared < NEARLY * shared.T).any(axis=1) | (np.diag(shared) == 0)
+    return [str(name) for name, falls in zip(covered, short, strict=True) if falls]
 
 
 def common(values: pd.DataFrame, coverage: pd.Series) -> Common:

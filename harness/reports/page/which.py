@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from harness.evaluation import statistics
 from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing, coverages
 from harness.evaluation.numbers import Numbers
 from harness.reports.markup import DASH
@@ -93,17 +92,11 @@ def beside(standing: Standing, found: list[Contest], name: str) -> str:
     """Where no test spans the tasks: of how many tasks the pairs place a method first; how many data sets it takes."""
     text = ""
     if not standing.places:
-        first = sum(_placed(contest).get(name) == 1 for contest in found)
+        first = sum(contest.placed.get(name) == 1 for contest in found)
         text += f", first in {first} of {sum(name in contest.values for contest in found)} tasks"
     if standing.blocks[name] < len(standing.ranks):
         text += f", {standing.blocks[name]} of {len(standing.ranks)} data sets"
     return text
-
-
-def _placed(contest: Contest) -> dict[str, int]:
-    """Places by the pairs of one task, without methods that answer too few of it."""
-    kept = statistics.comparable(contest.coverage)
-    return {name: place for name, place in contest.places.items() if name in kept}
 
 
 def places(numbers: Numbers, task: str, names: Names) -> list[tuple[str, Markup]]:
@@ -113,7 +106,7 @@ def places(numbers: Numbers, task: str, names: Names) -> list[tuple[str, Markup]
         contest = numbers.contest(task, criterion)
         if contest is None or not contest.places:
             continue
-        placed = _placed(contest)
+        placed = contest.placed
         grouped: dict[str, list[Markup]] = {}
         for name, place in placed.items():
             grouped.setdefault(str(place), []).append(names(name))
