@@ -196,7 +196,7 @@ const site = (() => {
     return {
       description: `Ranks of ${values.length} methods by ${by}, with intervals of 95 %; the table below has the numbers.`,
       width: "container",
-      height: { step: 18 },
+      height: 18 * values.length,
       encoding: { y: { field: "method", type: "nominal", sort: null, title: null, axis: { labelLimit: width / 3 } } },
       layer: [
         { mark: { type: "rule", strokeWidth: 3 }, encoding: { x: { ...rank, field: "low" }, x2: { field: "high" }, color: grey } },
