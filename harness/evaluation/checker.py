@@ -216,8 +216,8 @@ def _slack(
 ) -> float:
     """How far an objective may be above its claim: relative to distances, not to what a number of changes weighs."""
     if value is not None and objective is not None and any(term.name == "l0" for term in objective.terms):
-        distances = replace(objective, terms=tuple(term for term in objective.terms if term.name != "l0"))
-        value = float(distances.evaluate(space, factual, space.frame([values])).item())
+        counts = replace(objective, terms=tuple(term for term in objective.terms if term.name == "l0"))
+        value -= float(counts.evaluate(space, factual, space.frame([values])).item())
     return CLAIM * max(1.0, abs(value or 0.0))
 
 

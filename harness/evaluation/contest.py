@@ -160,7 +160,8 @@ class Contest:
     def places(self) -> dict[str, int]:
         """Place by method: shared with those that the pairs do not tell apart from the first of it."""
         apart = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.apart}
-        return statistics.places(list(self.mean_ranks.index), lambda one, other: frozenset((one, other)) in apart)
+        ranked = list(self.mean_ranks.dropna().index)
+        return statistics.places(ranked, lambda one, other: frozenset((one, other)) in apart)
 
     @cached_property
     def placed(self) -> dict[str, int]:

@@ -124,7 +124,7 @@ def _ball(
         slopes = (raw[: len(own)] - raw[len(own) :]).T
         ways = np.vstack([ways, slopes, -slopes])
     lengths = np.linalg.norm(ways, axis=1, keepdims=True)
-    within = 1.0 - DECODING  # by rounding the surface itself may be beyond it
+    within = max(0.0, 1.0 - DECODING / claimed["rho"]) if claimed["rho"] else 0.0  # as far as a box may be off
     return not box.invalid(own + within * room * (ways / np.where(lengths > 0, lengths, 1.0)))
 
 

@@ -230,6 +230,8 @@ def comparable(coverage: pd.Series) -> list[str]:
 def falling_short(covered: pd.DataFrame) -> list[str]:
     """Methods that cover nothing, or less than half of what another covers on average of the tasks that both take.
 
+    Another is one that takes at least half of a method's tasks: a specialist is no measure of who takes all.
+
     Parameters
     ----------
     covered
@@ -240,7 +242,9 @@ def falling_short(covered: pd.DataFrame) -> list[str]:
     """
     known = covered.notna().to_numpy(float)
     shared = covered.fillna(0.0).to_numpy(float).T @ known  # of the tasks that two take: what the first covers of them
-    short = (shared < NEARLY * shared.T).any(axis=1) | (np.diag(shared) == 0)
+    both = known.T @ known
+    short = ((shared < NEARLY * shared.T) & (both >= NEARLY * np.diag(both)[:, None])).any(axis=1)
+    short |= np.diag(shared) == 0
     return [str(name) for name, falls in zip(covered, short, strict=True) if falls]
 
 
@@ -347,7 +351,8 @@ def places(ordered: Sequence[str], apart: Callable[[str, str], bool]) -> dict[st
 def best(means: Mapping[str, Estimate], better: Better, answered: pd.DataFrame) -> set[str]:
     """The methods with the best common mean among those whose coverage is not below the greatest.
 
-    Below is what McNemar's test, adjusted by Holm over the methods, tells apart from the greatest coverage.
+    Below is what McNemar's test, adjusted by Holm over the methods, tells apart from the greatest coverage, of methods
+    that were asked at least half as many questions as any; of equal ones, that of most answers.
 
     Parameters
     ----------
@@ -355,10 +360,11 @@ def best(means: Mapping[str, Estimate], better: Better, answered: pd.DataFrame) 
         Whether each question (rows) is answered, by method, of all methods that did not refuse; NA where one was not
         asked.
     """
-    coverage = answered.mean().dropna()
+    asked = answered.notna().sum()
+    coverage = answered.mean()[asked >= NEARLY * asked.max()].dropna()
     if not len(coverage) or not coverage.max():
         return set()
-    most = coverage.idxmax()
+    most = answered.sum()[coverage.index[coverage == coverage.max()]].idxmax()
     has, others = answered[most], [name for name in answered.columns if name != most]
     only = [(int((has & ~answered[name]).sum()), int((answered[name] & ~has).sum())) for name in others]
     tests = zip(others, holm([mcnemar(*counts) for counts in only]), only, strict=True)

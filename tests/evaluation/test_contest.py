@@ -290,6 +290,14 @@ def test_who_refuses_the_hard_tasks_is_no_yardstick_for_them() -> None:
     assert too_few(study(*brave, *idle[1:])) == {"idle"}
 
 
+def test_a_specialist_is_no_measure_of_who_takes_all() -> None:
+    """Two fifths of the one task that both take, and all of three others; of two tasks it would be half of them."""
+    whole = [entry("whole", [0.1, 0.1, NAN, NAN, NAN]), *(entry("whole", [0.1] * 5, task=task) for task in "abc")]
+    special = entry("special", [0.1] * 5)
+    assert too_few(study(*whole, special)) == frozenset()
+    assert too_few(study(*whole[:2], special)) == {"whole"}
+
+
 def test_a_criterion_that_a_task_does_not_have_is_no_block() -> None:
     """Answered by all, with a value by none: the other five data sets have their test, of those who take it."""
     undefined = [entry(method, [NAN] * 4, [1.0] * 4, dataset="d5", task="t5") for method in "abc"]
@@ -299,6 +307,21 @@ def test_a_criterion_that_a_task_does_not_have_is_no_block() -> None:
         assert (len(found.ranks), found.places) == (5, {"a": 1, "b": 1, "c": 3})
     refusing = replace(undefined[1], refusal="no")
     assert stood(study(*many(5, 5).entries, undefined[0], refusing, undefined[2])).test is None  # of two there is none
+
+
+def test_who_is_asked_little_is_no_measure_of_coverage() -> None:
+    """Ten of ten, where others are asked sixty: who answers thirty of them is below who answers all but one."""
+    strict, whole = entry("strict", [0.3] * 60), entry("whole", [0.2] * 59 + [NAN])
+    half = entry("half", [0.1] * 30 + [NAN] * 30)
+    strict = replace(strict, table=strict.table.iloc[:10])
+    assert Contest.of("t", [strict, whole, half], NEAR).best == {"whole"}
+
+
+def test_who_has_no_value_anywhere_has_no_place() -> None:
+    """It answers, but the criterion is not defined of it: it is neither first nor last."""
+    near, far = entry("near", [0.1] * 12), entry("far", [0.2] * 12)
+    found = Contest.of("t", [near, entry("undefined", [NAN] * 12, [1.0] * 12), far], NEAR)
+    assert found.places == found.placed == {"near": 1, "far": 2}
 
 
 def test_who_answers_in_too_few_seeds_takes_no_common_mean_away() -> None:

@@ -171,6 +171,11 @@ const site = (() => {
   /** The board's chart, by Vega-Lite where the site was built with it: ranks with their intervals, or by two requirements. */
   async function chart(shown, view, by) {
     if (!window.vegaEmbed) return;
+    const kept = state();
+    if (kept.get("against") === by) { // chosen before: nothing is against itself
+      kept.delete("against");
+      history.replaceState(null, "", `#${kept}`);
+    }
     const others = Object.keys(shown.criteria).filter((name) => name !== by);
     const against = offer("against", "chart", [["", "ranks with intervals"], ...others.map((name) => [name, `ranks by two: against ${name}`])]);
     const ranks = (name) => new Map((view?.by[name]?.lines ?? []).map((line) => [line.method, line.rank]));
