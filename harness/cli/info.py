@@ -36,9 +36,10 @@ def lines() -> Iterator[str]:
         said = ", ".join(f"{name} {number}" for name, number in there.items())
         yield f"  {extra:20} {f'not installed; {install(extra)}' if lacking else said}"
     yield "\nfolders"
+    sizes = {folder: mebibytes(folder) for folder in _folders().values() if folder.is_dir()}
     for what, folder in _folders().items():
-        within = sum(mebibytes(other) for other in _folders().values() if folder in other.parents and other.is_dir())
-        yield f"  {what:20} {folder}: {f'{mebibytes(folder) - within:.1f} MiB' if folder.is_dir() else 'not there'}"
+        within = sum(size for other, size in sizes.items() if folder in other.parents)
+        yield f"  {what:20} {folder}: {f'{sizes[folder] - within:.1f} MiB' if folder in sizes else 'not there'}"
     yield "\ncompiled kernels"
     kept = _kept_kernels()
     for package, found in sorted(kept.items()):

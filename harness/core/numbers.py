@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,7 @@ def check_least(settings: object, least: float, *names: str) -> None:
     ValueError
         For the first such attribute.
     """
-    for name in names:
-        if not (number(value := getattr(settings, name)) and value >= least):
-            raise ValueError(f"{name} is {value}; give a finite number of at least {least}.")
+    _check(settings, names, lambda value: value >= least, f"of at least {least}")
 
 
 def check_above(settings: object, bound: float, *names: str) -> None:
@@ -59,6 +58,10 @@ def check_above(settings: object, bound: float, *names: str) -> None:
     ValueError
         For the first such attribute.
     """
+    _check(settings, names, lambda value: value > bound, f"above {bound}")
+
+
+def _check(settings: object, names: Sequence[str], fits: Callable[[Any], bool], allowed: str) -> None:
     for name in names:
-        if not (number(value := getattr(settings, name)) and value > bound):
-            raise ValueError(f"{name} is {value}; give a finite number above {bound}.")
+        if not (number(value := getattr(settings, name)) and fits(value)):
+            raise ValueError(f"{name} is {value}; give a finite number {allowed}.")

@@ -78,18 +78,19 @@ def verdict(
     return UNCHECKED if worst is None else HOLDS if worst else BROKEN
 
 
-def _reach(space: Space, row: Mapping[str, Any], claimed: Mapping[str, Any], share: float) -> dict[str, list[float]]:
+def _reach(
+    space: Space, row: Mapping[str, Any], claimed: Mapping[str, Any], share: float
+) -> dict[str, tuple[float, float]]:
     """By feature that is perturbed, the ends of what a share of the radius leads to."""
     found = {}
     for feature in space.features:
         fixed = feature.actionability is Actionability.IMMUTABLE or feature.name in claimed.get("unperturbed", ())
         if feature.numeric and not fixed:
             value, room = float(row[feature.name]), share * claimed["rho"] * feature.range
-            found[feature.name] = [value - room, value + room]
+            low, high = value - room, value + room
             if claimed.get("clip"):
-                found[feature.name] = [
-                    max(value - room, min(feature.bounds[0], value)), min(value + room, max(feature.bounds[1], value)),
-                ]  # fmt: skip
+                low, high = max(low, min(feature.bounds[0], value)), min(high, max(feature.bounds[1], value))
+            found[feature.name] = low, high
     return found
 
 
@@ -114,7 +115,7 @@ def _ball(
     ends = _reach(space, row, claimed, 1.0)
     if claimed["norm"] != "l2" or not ends:
         return True
-    box = Box(space, classifier, target, row, {name: (low, high) for name, (low, high) in ends.items()})
+    box = Box(space, classifier, target, row, ends)
     own = np.array([float(row[name]) for name in ends])
     room = np.array([claimed["rho"] * space[name].range for name in ends])
     axes = np.vstack([np.eye(len(own)), -np.eye(len(own))])
