@@ -43,6 +43,12 @@ class Watched:
         rng, points = np.random.default_rng(0), part.points.points
         shares = rng.exponential(size=(3000, points.shape[1])) ** 3
         self.moves = (shares / shares.sum(axis=1, keepdims=True)) @ points.T - part.origin
+        # Halfway between two rows, where whole numbers are whole there: those that the search may answer with.
+        halves = points.T[rng.integers(points.shape[1], size=(3000, 2))].mean(axis=1) - part.origin
+        numbers = part.numbers
+        decoded = (numbers.value + halves * numbers.unit)[:, np.asarray(numbers.integer, dtype=bool)]
+        halves = halves[(np.abs(decoded - decoded.round()) < 1e-9).all(axis=1)]
+        self.prices = [float(np.abs(move).sum()) for move in halves if program.margin(move)[0] >= 0.0]
         values = [program.margin(move) for move in self.moves]
         valid = np.array([margin >= 0.0 for margin, _ in values])
         self.signs = np.array([np.sign(np.concatenate(sums, axis=1)[0]) for _, sums in values])[valid]
@@ -110,8 +116,9 @@ def test_no_valid_point_is_lost(hidden: tuple[int, ...], monkeypatch: pytest.Mon
                              Deadline.after(5.0))  # fmt: skip
             watched.append(Watched(part, run.program))
             run.search(nodes=400)
-            prices = [float(np.abs(move).sum()) for move in watched[-1].moves]
+            prices = watched[-1].prices
             assert run.bound <= min(prices, default=math.inf) + 1e-9 + part.still.gaps.sum()
+    assert sum(len(seen.prices) for seen in watched) > 1000
     assert sum(seen.rows for seen in watched) > 1000
     assert sum(seen.divided for seen in watched) > 0
     assert stated > 0
