@@ -102,7 +102,11 @@ def shares(classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
     """
     codes, scores = classifier.graded(frame)
     if classifier.binary:
-        share = second_share(classifier, scores)
+        middle = classifier.threshold
+        if classifier.probabilistic:
+            share = np.interp(scores, [0.0, 0.5 if middle is None else middle, 1.0], [0.0, 0.5, 1.0])
+        else:
+            share = expit(scores - (middle or 0.0))
         share = np.where(
             codes == 1, np.maximum(share, 0.5 + PROBABILITY_INSET), np.minimum(share, 0.5 - PROBABILITY_INSET)
         )
@@ -111,15 +115,6 @@ def shares(classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
     places = np.arange(len(found))
     found[places, codes] = np.maximum(found[places, codes], found.max(axis=1) + PROBABILITY_INSET)
     return found
-
-
-def second_share(classifier: Classifier, scores: np.ndarray) -> np.ndarray:
-    """Probabilities of the second of two classes, shape (rows,), with the threshold moved to 0.5."""
-    threshold = classifier.threshold
-    if not classifier.probabilistic:
-        return expit(scores - (threshold or 0.0))
-    middle = 0.5 if threshold is None else threshold
-    return np.interp(scores, [0.0, middle, 1.0], [0.0, 0.5, 1.0])
 
 
 def plain(frame: pd.DataFrame) -> list[dict[str, Any]]:

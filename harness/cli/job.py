@@ -248,6 +248,7 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
     text += f", coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:
         return f"{text}median {scores['seconds'].median():.3f} s"
-    points, gap = scores["group/points"].mean(), scores["group/gap"].mean()
+    groups = scoring.group_table(stored)
+    points, gap = groups["points"].mean(), groups["gap"].mean()
     proof = "no bound" if math.isnan(gap) else f"gap {gap:g}"
-    return f"{text}{points:g} points a group, {proof}, {scores['group/seconds'].mean():.3f} s a group"
+    return f"{text}{points:g} points a group, {proof}, {groups['seconds'].mean():.3f} s a group"

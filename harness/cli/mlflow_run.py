@@ -85,8 +85,10 @@ def _note(entry: Entry) -> str:
     if entry.refusal is not None:
         return f"**{entry.method}** refuses {entry.task}: {entry.refusal}"
     absent = f", none exists for {entry.impossible}" if entry.impossible else ""
-    numbers = f"coverage {entry.coverage.value:.2f}, validity {entry.validity:.2f}, median {entry.seconds(0.5):.3g} s"
-    return f"**{entry.method}** on {entry.task}, {len(entry.table)} questions{absent}: {numbers}.".replace("nan", DASH)
+    numbers = f"coverage {entry.coverage.value:.2f}, validity {entry.validity:.2f}, median {entry.spent():.3g} s"
+    numbers = numbers.replace("nan", DASH)
+    text = f"**{entry.method}** on {entry.task}, {len(entry.table)} questions{absent}: {numbers}."
+    return f"{text} It sees what others do not: {', '.join(entry.sees)}." if entry.sees else text
 
 
 def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:
@@ -114,13 +116,11 @@ def _family(name: str) -> str:
 
 def _standing(numbers: Numbers, entry: Entry) -> dict[str, float]:
     """By criterion, the common mean and the mean normalised rank among the methods of the study."""
-    logged = {}
-    for criterion in numbers.criteria:
-        contest = numbers.contest(entry.task, criterion)
-        if contest is None or entry.refusal is not None or entry.method not in contest.values:
-            continue
-        logged[f"rank/{criterion.name}"] = float(contest.ranks[entry.method].mean())
-        mean = contest.common.means.get(entry.method)
-        if mean is not None and contest.common.enough:
-            logged[f"common/{criterion.name}"] = mean.value
-    return {UNNAMED.sub("_", name): value for name, value in logged.items()}
+    compared = numbers.compared(entry)
+    lines = {c.name: compared[c.metric] for c in numbers.criteria if c.metric in compared}
+    return {
+        UNNAMED.sub("_", f"{key}/{name}"): float(line[key])
+        for name, line in lines.items()
+        for key in ("rank", "common")
+        if key in line
+    }

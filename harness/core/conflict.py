@@ -83,11 +83,6 @@ def equations_of(problem: Problem) -> tuple[str, ...]:
     return tuple(f"causality {equation.feature}" for equation in problem.equations)
 
 
-def relations_of(problem: Problem) -> tuple[str, ...]:
-    """The constraint groups of a problem's relations between features, for methods that keep them."""
-    return problem.space.constraints
-
-
 def lifted(problem: Problem, names: frozenset[str]) -> Problem:
     """The problem without some of its constraint groups."""
     space = problem.space

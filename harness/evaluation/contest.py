@@ -16,7 +16,7 @@ from harness.core.metric import CRITERIA, Metric
 from harness.evaluation import statistics
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import LEVEL, Better, Common, Estimate, Friedman, Pair
-from harness.evaluation.study import Entry, Study
+from harness.evaluation.study import ANSWERED, Entry, Study
 from harness.store.run import StoredRun
 
 log = logging.getLogger("harness")
@@ -63,10 +63,14 @@ class Criterion:
     def of(self, entry: Entry) -> pd.Series:
         """The value of each question, shape (questions,): that of the nearest accepted counterfactual.
 
-        Of diversity that of all, where as many were accepted as asked for. NaN where the question is not answered.
+        Of diversity that of all, over the seeds that had as many accepted as asked for, where these are at least half.
+        NaN where the question is not answered.
         """
         if self.name == DIVERSITY:
-            return entry.table[self.metric].where(entry.table["filled"] >= 1)
+            tables = entry.by_seed if entry.seeds > 1 else [entry.table]
+            full = [t[self.metric].where(t["filled"] >= 1) for t in tables if self.metric in t]
+            values = pd.concat(full, axis=1).reindex(entry.table.index)
+            return values.mean(axis=1).where(values.notna().mean(axis=1) >= ANSWERED)
         column = SECONDS if self.name == SECONDS else NEAREST + self.metric
         return entry.table[column].where(entry.answered)
 
@@ -106,7 +110,8 @@ class Contest:
 
     @classmethod
     def of(cls, task: str, entries: Sequence[Entry], criterion: Criterion) -> Contest:
-        """Of diversity methods that give one counterfactual take no part, of seconds none of another machine."""
+        """Of diversity methods that give one counterfactual take no part; of seconds none of another machine, or that
+        was asked about groups, whose people share one reading of the clock."""
         able = [entry for entry in entries if entry.several or criterion.name != DIVERSITY]
         able = [e for e in able if (e.timed if criterion.name == SECONDS else criterion.metric in e.table)]
         questions = pd.Index(dict.fromkeys(index for entry in entries for index in entry.table.index))
@@ -147,7 +152,7 @@ class Contest:
     @cached_property
     def mean_ranks(self) -> pd.Series:
         """By method, best first."""
-        return self.ranks.mean().sort_values(kind="stable")
+        return _best_first(self.ranks)
 
     @cached_property
     def best(self) -> set[str]:
@@ -158,16 +163,12 @@ class Contest:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Place by method: shared with those that the pairs do not tell apart from the first of it."""
-        apart = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.apart}
-        ranked = list(self.mean_ranks.dropna().index)
-        return statistics.places(ranked, lambda one, other: frozenset((one, other)) in apart)
-
-    @cached_property
-    def placed(self) -> dict[str, int]:
-        """Places without methods that answer too few of the task."""
+        """Place by method, of those that do not answer too few: shared with those that no pair finds the first better
+        than."""
+        ahead = {names for pair in self.pairs for names in pair.ahead(self.criterion.better)}
         kept = statistics.comparable(self.coverage)
-        return {name: place for name, place in self.places.items() if name in kept}
+        ranked = [name for name in self.mean_ranks.dropna().index if name in kept]
+        return statistics.places(ranked, lambda one, other: (one, other) in ahead)
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,8 @@ class Standing:
     test
         Over the methods that refuse no task; None where there is no such test.
     places
-        By method, from the test, or of a study of one task from its pairs; empty where there is neither.
+        By method, from the test, or of a study of one task from its pairs; empty where there is neither. Who answers
+        too few has none.
     too_few
         Methods that cover less than half of what another does, as ``too_few`` has it; recommended for nothing.
     """
@@ -196,12 +198,21 @@ class Standing:
     @property
     def mean_ranks(self) -> pd.Series:
         """By method, best first."""
-        return self.ranks.mean().sort_values(kind="stable")
+        return _best_first(self.ranks)
 
     @property
     def blocks(self) -> pd.Series:
         """Number of data sets behind each mean rank."""
         return self.ranks.notna().sum()
+
+
+def _best_first(ranks: pd.DataFrame) -> pd.Series:
+    """Means of columns, least first; equal ones by name, so that the order in which methods were run decides nothing.
+
+    >>> _best_first(pd.DataFrame({"b": [0.0, 1.0], "c": [0.0, 0.2], "a": [0.5, 0.5]})).index.tolist()
+    ['c', 'a', 'b']
+    """
+    return ranks.mean().sort_index().sort_values(kind="stable")
 
 
 def contests(study: Study, criterion: Criterion) -> list[Contest]:
@@ -219,15 +230,15 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
     asked = [task for task in study.tasks if any(len(entry.table) for entry in study.of_task(task))]
     silent = [{entry.method for entry in study.of_task(task)} for task in asked if task not in by_task.index]
     whole = [str(name) for name in by_task if by_task[name].notna().all() and all(name in took for took in silent)]
-    test = statistics.friedman(blocks[[name for name in blocks if name in whole]])
+    test, few = statistics.friedman(blocks[[name for name in blocks if name in whole]]), too_few(study)
     places: Mapping[str, int] = {}
     if test is not None:
-        ordered = [str(name) for name in blocks.mean().sort_values(kind="stable").index if name in whole]
+        ordered = [str(name) for name in _best_first(blocks).index if name in whole and name not in few]
         known = test.pairs
         places = statistics.places(ordered, lambda one, other: bool(known.loc[one, other] < LEVEL))
     elif len(found) == 1:
         places = found[0].places
-    return Standing(criterion, blocks, test, places, too_few(study))
+    return Standing(criterion, blocks, test, places, few)
 
 
 def rank_estimates(study: Study, standing: Standing, found: Sequence[Contest]) -> dict[str, Estimate]:

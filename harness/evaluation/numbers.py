@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
 from harness.evaluation.contest import Contest, Criterion, Standing, contests, criteria_of, metrics_of, standing
-from harness.evaluation.scoring import GROUPED
-from harness.evaluation.statistics import Estimate, Pair
+from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import FAULTS, Entry, Study
 
 COLUMNS = (
     "dataset", "model", "task", "method", "seeds", "number", "value", "low", "high", "n", "seed_sd",
     "common", "common_low", "common_high", "common_n", "rank", "best",
+)  # fmt: skip
+
+PAIRED = (
+    "task", "criterion", "first", "second", "n", "difference", "low", "high", "p", "only_first", "only_second",
+    "mcnemar",
 )  # fmt: skip
 
 
@@ -42,14 +46,14 @@ def _plain(entry: Entry) -> dict[str, float]:
         "validity": entry.validity,
         **{fault: float(entry.faults[fault]) for fault in FAULTS},
         "optimal": float(entry.table["optimal"].mean()) if n else math.nan,
-        "seconds": entry.seconds(0.5),
-        "seconds_p95": entry.seconds(0.95),
-        "cpu_seconds": entry.cpu_seconds(0.5),
-        "model_seconds": entry.model_seconds(0.5),
+        "seconds": entry.spent(),
+        "seconds_p95": entry.spent(share=0.95),
+        "cpu_seconds": entry.spent("cpu_seconds"),
+        "model_seconds": entry.spent("model_seconds"),
         "peak_mib": entry.peak_mib,
         "setup_seconds": setup,
         "setup_cpu_seconds": setup_cpu,
-        **{name: float(entry.table[name].mean()) for name in GROUPED if name in entry.table},
+        **entry.groups,
     }
 
 
@@ -95,15 +99,14 @@ class Numbers:
         for entry in self.study.entries:
             if entry.refusal is not None:
                 continue
-            compared, spreads = self._compared(entry), _spreads(entry)
+            compared, spreads = self.compared(entry), _spreads(entry)
             for name, estimate in numbers_of(entry, list(self.metrics)).items():
                 names = {key: getattr(entry, key) for key in ("dataset", "model", "task", "method", "seeds")}
-                own = {"value": estimate.value, "low": estimate.low, "high": estimate.high, "n": estimate.n}
                 spread = math.nan if name in FAULTS else spreads.get(name, entry.seed_spread(name))
-                rows.append({**names, "number": name, **own, "seed_sd": spread, **compared.get(name, {})})
+                rows.append({**names, "number": name, **vars(estimate), "seed_sd": spread, **compared.get(name, {})})
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
-    def _compared(self, entry: Entry) -> dict[str, dict[str, Any]]:
+    def compared(self, entry: Entry) -> dict[str, dict[str, Any]]:
         """By the number of each criterion, what an entry comes to beside the others of its task."""
         found = {}
         for criterion in self.criteria:
@@ -118,25 +121,11 @@ class Numbers:
 
     def pairs(self) -> pd.DataFrame:
         """One row a pair of methods of a task and criterion, as ``statistics.Pair`` has it."""
-        return pd.DataFrame(
-            {"task": contest.task, "criterion": name, **_pair(pair)}
+        rows = (
+            vars(pair.difference) | vars(pair) | {"task": contest.task, "criterion": name, "difference": gap}
             for name, found in self.contests.items()
             for contest in found
             for pair in contest.pairs
+            for gap in [pair.difference.value]
         )
-
-
-def _pair(pair: Pair) -> Mapping[str, Any]:
-    gap = pair.difference
-    return {
-        "first": pair.first,
-        "second": pair.second,
-        "n": gap.n,
-        "difference": gap.value,
-        "low": gap.low,
-        "high": gap.high,
-        "p": pair.p,
-        "only_first": pair.only_first,
-        "only_second": pair.only_second,
-        "mcnemar": pair.mcnemar,
-    }
+        return pd.DataFrame(rows, columns=list(PAIRED))

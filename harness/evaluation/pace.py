@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError, short
@@ -107,28 +108,27 @@ def _read(path: Path) -> Calibration:
         raise HarnessError(f"{path} is no calibration ({short(fault)}); delete it, and calibrate again.") from fault
 
 
-def scaled(scores: pd.DataFrame, pace: float) -> pd.DataFrame:
+def scaled(scores: pd.DataFrame, pace: float, limit: float, stopped: Callable[[], Collection[str]]) -> pd.DataFrame:
     """Scores with their seconds as on the machine that they are compared on; as they are where no factor is known.
 
-    A question without an accepted answer counts its limit, which is the same on both.
+    What is the same on both stays: the limit, which a question without an accepted answer counts, and all that goes on
+    until it (``stopped``: such questions, as texts). No seconds come to more than the limit by it.
     """
     if math.isnan(pace) or pace == 1.0:
         return scores
     times = {name: scores[name] * pace for name in TIMES if name in scores}
-    times["seconds"] = times["seconds"].where(scores["coverage"] > 0, scores["seconds"])
+    own = scores["seconds"]
+    moved = (scores["coverage"] > 0) & ~scores.index.astype(str).isin(list(stopped()))
+    times["seconds"] = times["seconds"].clip(upper=np.maximum(own, limit)).where(moved, own)
     return scores.assign(**times)
 
 
-@dataclass(frozen=True)
-class Paces:
-    """The factor of each run of a study, NaN where none is known, and sentences about those that are not 1."""
-
-    factors: tuple[float, ...]
-    notes: tuple[str, ...]
-
-
-def paces(runs: Sequence[tuple[str, str, Mapping[str, Any]]], known: Iterable[Calibration]) -> Paces:
+def paces(
+    runs: Sequence[tuple[str, str, Mapping[str, Any]]], known: Iterable[Calibration]
+) -> tuple[tuple[float, ...], tuple[str, ...]]:
     """How the seconds of some runs are brought to one machine a task: that of most of its runs.
+
+    The factor of each run, NaN where none is known, and sentences about those that are not 1.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def paces(runs: Sequence[tuple[str, str, Mapping[str, Any]]], known: Iterable[Ca
         if pair[0] != pair[1]:
             listed.setdefault(pair, []).append(method)
     notes = [_note(pair, dict.fromkeys(methods), *_factor(*pair, by_pair)) for pair, methods in listed.items()]
-    return Paces(tuple(factors), tuple(notes))
+    return tuple(factors), tuple(notes)
 
 
 def _factor(own: str, base: str, known: Mapping[tuple[str, str], Calibration]) -> tuple[float, Calibration | None]:

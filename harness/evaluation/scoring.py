@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -77,7 +77,8 @@ def score(
         if all(row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED for row in rows):
             continue
         judged = [(row, verdicts[identity, row["ce"]]) for row in rows]
-        table[identity] = {"factual": identity, **_counts(judged, _limit(meta), objective), **groups.get(identity, {})}
+        counts = _counts(judged, limit_of(meta), objective)
+        table[identity] = {"factual": identity, **counts, **groups.get(identity, {})}
         asked.setdefault(id(problems[identity]), []).append(_Judged(factuals.loc[[identity]], judged))
     measure = _Measures(metrics, population, str(meta["dataset"]))
     for questions in asked.values():
@@ -195,7 +196,12 @@ class _Measures:
         raise MetricError(message, list(self.faults), scores.drop(columns=names, errors="ignore"))
 
 
-def _limit(meta: Mapping[str, Any]) -> float:
+def stopped(run: StoredRun) -> set[str]:
+    """The questions, as texts, of which an answer ended with the limit of time."""
+    return {str(row["factual"]) for row in run.rows() if row["reason"] == Reason.TIME_LIMIT}
+
+
+def limit_of(meta: Mapping[str, Any]) -> float:
     """Seconds that were allowed for a question, or for the group that it is in; NaN where they are not on record."""
     config = meta.get("config", {})
     return float(config.get("group_time_limit" if config.get("group") else "time_limit", math.nan))
@@ -301,26 +307,31 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def refusal(run: StoredRun) -> str | None:
-    """Why every factual of a run was refused; None where one was not."""
+    """Why every factual of a run was refused; None where one was not. That one has what is wanted is no reason."""
     rows = run.rows()
-    whole = bool(rows) and all(row["status"] == Status.UNSUPPORTED for row in rows)
-    return str(rows[0]["detail"]) if whole else None
+    if not rows or any(row["status"] != Status.UNSUPPORTED for row in rows):
+        return None
+    return next((str(row["detail"]) for row in rows if row["detail"] != SATISFIED), SATISFIED)
 
 
-def outcome(run: StoredRun) -> dict[str, Any]:
-    """How a run went.
+def outcome(run: StoredRun, without: Collection[Any] = ()) -> dict[str, Any]:
+    """How a run went, but for some questions, which are counted apart.
 
     ``status``: rows by status; ``verdict``: answers by the checker's word; ``details``: distinct reasons of refusal and
-    failure; ``reasons``: why questions have no first answer, and of how many each is said; ``timed_beside``: whether
-    anything was timed beside other factuals or runs, which makes its seconds longer.
+    failure; ``reasons``: why questions have no first answer, and of how many each is said; ``missing``: of all answers
+    without a counterfactual, how many ended with which status and why; ``timed_beside``: whether anything was timed
+    beside other factuals or runs, which makes its seconds longer.
     """
-    rows = run.rows()
+    apart = set(map(str, without))
+    rows = [row for row in run.rows() if str(row["factual"]) not in apart]
+    verdicts = [verdict for verdict in run.verdicts() if str(verdict["factual"]) not in apart]
     bad = {Status.UNSUPPORTED, Status.FAILED}
     return {
         "status": dict(Counter(row["status"] for row in rows)),
-        "verdict": dict(Counter(verdict["verdict"] for verdict in run.verdicts())),
+        "verdict": dict(Counter(verdict["verdict"] for verdict in verdicts)),
         "details": list(dict.fromkeys(row["detail"] for row in rows if row["status"] in bad)),
         "reasons": dict(Counter(reason(row) for row in rows if row["row"] is None and row["ce"] == 1).most_common()),
+        "missing": dict(Counter(f"{row['status']}: {reason(row)}" for row in rows if row["row"] is None)),
         "timed_beside": any(row.get("jobs", 1) * row.get("beside", 1) > 1 for row in rows),
     }
 
@@ -329,4 +340,6 @@ def reason(row: Mapping[str, Any]) -> str:
     """Why a stored row has no counterfactual, in one line."""
     lines = str(row["detail"]).strip().splitlines()
     said = lines[-1].rstrip(".") if lines else ""
-    return said if said and row["reason"] == Reason.FINISHED else ", ".join(filter(None, (str(row["reason"]), said)))
+    if row["reason"] == Reason.FINISHED:
+        return said or "finished, with no reason given"
+    return ", ".join(filter(None, (str(row["reason"]), said)))

@@ -124,10 +124,15 @@ class Pair:
     only_second: int
     mcnemar: float
 
-    @property
-    def apart(self) -> bool:
-        """Whether a test tells the two apart, by values or by who answers."""
-        return self.p < LEVEL or self.mcnemar < LEVEL
+    def ahead(self, better: Better) -> set[tuple[str, str]]:
+        """Which of the two a test finds better, then the other: by values, or by who answers more.
+
+        Both ways where the tests do not agree, or where a test tells values apart whose median difference is 0.
+        """
+        gap = self.difference.value * (1.0 if better == "higher" else -1.0)
+        way = {True: (self.first, self.second), False: (self.second, self.first)}
+        found = {way[side] for side in (True, False) if self.p < LEVEL and (gap == 0 or (gap > 0) == side)}
+        return found | ({way[self.only_first > self.only_second]} if self.mcnemar < LEVEL else set())
 
 
 def pairs(values: pd.DataFrame, answered: pd.DataFrame | None = None) -> list[Pair]:
@@ -334,7 +339,7 @@ def places(ordered: Sequence[str], apart: Callable[[str, str], bool]) -> dict[st
     ordered
         Methods, best first.
     apart
-        Whether a test tells two methods apart.
+        Whether a test finds the first of two methods better than the second.
 
     >>> places(["a", "b", "c", "d"], lambda first, other: (first, other) in {("a", "c"), ("a", "d")})
     {'a': 1, 'b': 1, 'c': 3, 'd': 3}

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
+from harness.core.wording import some
 from harness.evaluation import pace, scoring, statistics
 from harness.evaluation.statistics import Estimate
 from harness.store.archive import answers_of
@@ -88,8 +89,9 @@ class Entry:
 
     @property
     def timed(self) -> bool:
-        """Whether its seconds compare with others of the task."""
-        return not any(map(math.isnan, self.paces))
+        """Whether its seconds compare with others of the task: each question's own, on a machine that is comparable."""
+        grouped = any(meta.get("config", {}).get("group") for meta in self.metas)
+        return not grouped and not any(map(math.isnan, self.paces))
 
     @property
     def seeds(self) -> int:
@@ -121,17 +123,14 @@ class Entry:
         """Of each question, whether at least half of the seeds answered it, bool."""
         return self.table["coverage"] >= ANSWERED
 
-    def seconds(self, share: float) -> float:
-        """A quantile of the seconds of all questions; one without an accepted answer counts its limit."""
-        return _quantile(self.table["seconds"], share)
+    def spent(self, what: str = "seconds", share: float = 0.5) -> float:
+        """A quantile over all questions of their seconds, of which one without an accepted answer counts its limit.
 
-    def cpu_seconds(self, share: float) -> float:
-        """As ``seconds``, of the processor's; those of a question that was stopped are not known and left out."""
-        return _quantile(self.table["cpu_seconds"], share)
-
-    def model_seconds(self, share: float) -> float:
-        """Of the seconds, those on what a method's own process asked about the model; NaN where none has."""
-        return _quantile(self.table["model_seconds"], share) if "model_seconds" in self.table else math.nan
+        Or of ``cpu_seconds``, the processor's, which are not known of a question that was stopped; or of
+        ``model_seconds``, on what a method's own process asked about the model. NaN where none are known.
+        """
+        known = self.table.get(what, pd.Series(dtype=float)).dropna()
+        return float(known.quantile(share)) if len(known) else math.nan
 
     @property
     def peak_mib(self) -> float:
@@ -146,10 +145,13 @@ class Entry:
             return float(self.table["fit_seconds"].max()) if len(self.table) else math.nan, math.nan
         return tuple(float(np.mean([each[name] or math.nan for each in known])) for name in ("seconds", "cpu_seconds"))  # type: ignore[return-value]
 
-    @property
-    def reason(self) -> str:
-        """Why most questions without a first answer have none; empty where all have one."""
-        return next(iter(self.outcomes[0]["reasons"]), "")
+    @cached_property
+    def groups(self) -> dict[str, float]:
+        """Means over groups of what ``scoring.score`` has of them, by its names; empty where people were asked."""
+        if scoring.GROUPED[0] not in self.table:
+            return {}
+        means = pd.concat([scoring.group_table(run) for run in self.runs]).mean()
+        return {name: float(means[name.partition("/")[2]]) for name in scoring.GROUPED}
 
     @property
     def sees(self) -> tuple[str, ...]:
@@ -189,12 +191,13 @@ class Entry:
     @cached_property
     def by_seed(self) -> list[pd.DataFrame]:
         """The table of each seed, of the same questions."""
-        tables = (pace.scaled(read_scores(run), own) for run, own in zip(self.runs, self.paces, strict=True))
+        tables = map(_paced, self.runs, self.paces)
         return [table.loc[table.index.intersection(self.table.index)] for table in tables]
 
 
-def _quantile(values: pd.Series, share: float) -> float:
-    return float(values.quantile(share)) if values.notna().any() else math.nan
+def _paced(run: StoredRun, factor: float) -> pd.DataFrame:
+    """The scores of a run, with its seconds as on the machine that they are compared on."""
+    return pace.scaled(read_scores(run), factor, scoring.limit_of(run.meta), lambda: scoring.stopped(run))
 
 
 @dataclass(frozen=True)
@@ -204,16 +207,18 @@ class Study:
     Parameters
     ----------
     impossible
-        By task, the questions whose own constraints are proven to leave no counterfactual; they are in no table.
+        By task and constraints (empty where these are the same in all runs of the task), the questions that are proven
+        to have no counterfactual, each with the proof's reason; they are in no table of an entry with the constraints.
     faults
-        A sentence for each such proof that an accepted counterfactual refutes.
+        A sentence for each such proof that an accepted counterfactual refutes, and for each method that was asked
+        about other people or data than the rest of its task.
     machines
         Sentences about seconds that were not taken on the machine of most of a task's runs.
     """
 
     name: str
     entries: tuple[Entry, ...]
-    impossible: Mapping[str, tuple[Any, ...]]
+    impossible: Mapping[tuple[str, str], Mapping[Any, str]]
     faults: tuple[str, ...]
     machines: tuple[str, ...] = ()
 
@@ -233,8 +238,10 @@ class Study:
         """A study of some runs that are scored. ``known``: of machines."""
         metas = [run.meta for run in runs]
         labels = named(metas)
-        found = pace.paces([(task, method, m) for (task, method, _), m in zip(labels, metas, strict=True)], known)
-        tables = [pace.scaled(read_scores(run), own) for run, own in zip(runs, found.factors, strict=True)]
+        factors, notes = pace.paces(
+            [(task, method, m) for (task, method, _), m in zip(labels, metas, strict=True)], known
+        )
+        tables = list(map(_paced, runs, factors))
         groups: dict[tuple[str, str], list[int]] = {}
         for place, (task, method, _) in enumerate(labels):
             groups.setdefault((task, method), []).append(place)
@@ -242,7 +249,7 @@ class Study:
         entries = []
         for (task, method), places in groups.items():
             first = metas[places[0]]
-            gone = set(impossible.get((task, labels[places[0]][2]), ()))
+            gone = impossible.get((task, labels[places[0]][2]), {})
             stacked = pd.concat([tables[place] for place in places])
             pooled = stacked.groupby(level=0, sort=False).mean(numeric_only=True)
             refusals = [scoring.refusal(runs[place]) for place in places]
@@ -258,14 +265,11 @@ class Study:
                     refusal=refusals[0] if all(refusals) else None,
                     one=first.get("gives", "several") == "one",
                     impossible=len(gone),
-                    outcomes=tuple(scoring.outcome(runs[place]) for place in places),
-                    paces=tuple(found.factors[place] for place in places),
+                    outcomes=tuple(scoring.outcome(runs[place], gone) for place in places),
+                    paces=tuple(factors[place] for place in places),
                 )
             )
-        by_task: dict[str, tuple[Any, ...]] = {}
-        for (task, _), questions in impossible.items():
-            by_task[task] = tuple(dict.fromkeys((*by_task.get(task, ()), *questions)))
-        return cls(name, tuple(entries), by_task, faults, found.notes)
+        return cls(name, tuple(entries), impossible, (*faults, *_unlike(labels, runs, metas)), notes)
 
     @property
     def tasks(self) -> list[str]:
@@ -284,18 +288,34 @@ class Study:
         return [entry for entry in self.entries if entry.task == task and entry.refusal is None]
 
     def absent(self, task: str) -> str:
-        """That no counterfactual exists for some questions of a task, and why; empty where there are none of these."""
-        if not (gone := self.impossible.get(task)):
-            return ""
-        shown = ", ".join(map(str, gone[:SHOWN])) + (", ..." if len(gone) > SHOWN else "")
-        why = next((e.reason for e in self.entries if e.task == task and e.impossible and e.reason), "by proof")
-        return f"none exists for {len(gone)} question{'s' * (len(gone) != 1)} ({shown}), which are counted apart: {why}"
+        """That no counterfactual exists for some questions of a task, and why most; empty where there are none."""
+        texts = []
+        for constraints in (constraints for known, constraints in self.impossible if known == task):
+            gone = self.impossible[task, constraints]
+            shown = ", ".join(map(str, list(gone)[:SHOWN])) + (", ..." if len(gone) > SHOWN else "")
+            under = f" under {constraints}" if constraints else ""
+            ((why, _),) = Counter(gone.values()).most_common(1)
+            which = f"{len(gone)} question{'s' * (len(gone) != 1)} ({shown})"
+            texts.append(f"none exists{under} for {which}, which are counted apart: {why}")
+        return "; ".join(texts)
 
-    def beside(self, tasks: Collection[str]) -> list[str]:
-        """A sentence where seconds of some tasks were taken while other factuals or runs went on."""
+    def clocks(self, tasks: Collection[str]) -> list[str]:
+        """Sentences about seconds of some tasks: taken while other factuals or runs went on, or on other machines."""
         outcomes = [outcome for entry in self.entries if entry.task in tasks for outcome in entry.outcomes]
         count = sum(outcome["timed_beside"] for outcome in outcomes)
-        return [BESIDE.format(count, len(outcomes))] if count else []
+        return [*([BESIDE.format(count, len(outcomes))] if count else []), *self.machines]
+
+    def conditions(self, tasks: Collection[str]) -> list[str]:
+        """Sentences about methods of some tasks: who sees what others do not, and who is not set alike on all tasks."""
+        took = [entry for entry in self.entries if entry.task in tasks and entry.refusal is None]
+        seen = [f"{e.task}: {e.method} sees what others do not: {', '.join(e.sees)}." for e in took if e.sees]
+        for method in dict.fromkeys(entry.method for entry in took):
+            plain = [settings(entry.metas[0]) for entry in took if entry.method == method]
+            shared = set.intersection(*map(set, plain))  # an earlier version may have lacked others
+            if own := [key for key in _differing(plain) if key in shared and key.startswith("method.")]:
+                names = some((key.removeprefix("method.") for key in own), SHOWN)
+                seen.append(f"{method} is not set alike on all tasks: {names} differ{'s' * (len(own) == 1)}.")
+        return seen
 
     @property
     def refused(self) -> list[Entry]:
@@ -414,12 +434,11 @@ def _of_question(key: str) -> bool:
 
 def _described(plain: Mapping[str, Any], keys: Iterable[str]) -> str:
     """Some settings in words, as a command line has them; ``method.`` is left out."""
-    return ", ".join(f"{key.removeprefix('method.')}={_value(plain[key])}" for key in sorted(keys) if key in plain)
+    return ", ".join(f"{key.removeprefix('method.')}={as_text(plain[key])}" for key in sorted(keys) if key in plain)
 
 
-def _value(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+def as_text(value: Any) -> str:
+    """A setting as a YAML has it."""
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
@@ -427,15 +446,37 @@ def _with(name: str, detail: str) -> str:
     return f"{name} ({detail})" if detail else name
 
 
+def _unlike(
+    labels: Sequence[tuple[str, str, str]], runs: Sequence[StoredRun], metas: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """A sentence for each method that was asked about other people, targets or data than the first of its task."""
+    first: dict[str, tuple[str, Any]] = {}
+    found = []
+    for (task, method, _), run, meta in zip(labels, runs, metas, strict=True):
+        asked = meta.get("data_sha256"), (run.path / "factuals.jsonl").read_bytes()
+        known, those = first.setdefault(task, (method, asked))
+        if those != asked:
+            found.append(
+                f"{task}: {method} was asked about other people or data than {known}, and does not compare with it; "
+                f"run all methods of the task again."
+            )
+    return list(dict.fromkeys(found))
+
+
 def _impossible(
     labels: Sequence[tuple[str, str, str]], runs: Sequence[StoredRun], tables: Sequence[pd.DataFrame]
-) -> tuple[dict[tuple[str, str], tuple[Any, ...]], tuple[str, ...]]:
-    """By task and constraints, the questions proven to have no counterfactual; and the proofs that are refuted."""
+) -> tuple[dict[tuple[str, str], dict[Any, str]], tuple[str, ...]]:
+    """By task and constraints, the questions proven to have no counterfactual and why; and proofs that are refuted."""
     proven: dict[tuple[str, str], dict[Any, list[str]]] = {}
+    whys: dict[tuple[str, str], dict[Any, str]] = {}
     refuted = []
     for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
-        for question in table.index[table["impossible"] > 0]:
+        if not len(questions := table.index[table["impossible"] > 0]):
+            continue
+        said = {str(row["factual"]): scoring.reason(row) for row in run.rows() if row["ce"] == 1}
+        for question in questions:
             proven.setdefault((task, posed), {}).setdefault(question, []).append(f"{run.label} ({method})")
+            whys.setdefault((task, posed), {}).setdefault(question, said[str(question)])
     for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
         for question in table.index[table["coverage"] > 0]:
             refuted += [
@@ -443,4 +484,5 @@ def _impossible(
                 f"accepted one: the proof is wrong."
                 for prover in proven.get((task, posed), {}).pop(question, ())
             ]
-    return {key: tuple(found) for key, found in proven.items() if found}, tuple(refuted)
+    kept = {key: {question: whys[key][question] for question in found} for key, found in proven.items() if found}
+    return kept, tuple(refuted)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
 from harness.core.gaps import same
 from harness.core.problem import Problem
 from harness.execution.messages import ExplainRequest
@@ -55,4 +55,4 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
 
 def refused(count: int, why: str) -> Explanation:
     """The answers of a method that does not take the question."""
-    return Explanation(tuple(Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=why) for _ in range(count)))
+    return Explanation.none(count, Status.UNSUPPORTED, Reason.REFUSED, why)

@@ -22,7 +22,6 @@ from harness.core.method import Method
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.execution.clocks import say_compiling
-from harness.execution.contract import refused
 from harness.execution.messages import (
     Compiling,
     ExplainReply,
@@ -156,16 +155,13 @@ class Worker:
         reply = self._question(ExplainRequest(factual, count, seed, limits.time), limits)
         if reply is not None:
             return reply
-        status, reason, seconds, why = self._silent(limits)
+        seconds, status, reason, why = self._silent(limits)
         return ExplainReply(Explanation.none(count, status, reason, why), seconds)
 
     def ask_group(self, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits) -> GroupReply:
         """Explain a group; as ``ask``."""
         reply = self._question(GroupRequest(factuals, seed, limits.time), limits)
-        if reply is not None:
-            return reply
-        status, reason, seconds, why = self._silent(limits)
-        return GroupReply(None, seconds, status, reason, why)
+        return reply or GroupReply(None, *self._silent(limits))
 
     def _question(self, request: ExplainRequest | GroupRequest, limits: Limits) -> Any:
         """The reply to a question, or None; a worker that says that it was its last is killed, too."""
@@ -174,11 +170,11 @@ class Worker:
             self.kill()
         return reply
 
-    def _silent(self, limits: Limits) -> tuple[Status, Reason, float, str]:
-        """What became of a worker that did not answer: status, reason, seconds and a sentence."""
+    def _silent(self, limits: Limits) -> tuple[float, Status, Reason, str]:
+        """What became of a worker that did not answer: seconds, status, reason and a sentence."""
         if self._hung:
-            return Status.GAVE_UP, Reason.TIME_LIMIT, limits.time, f"no answer within {limits.time:g} s"
-        return Status.FAILED, Reason.CRASH, 0.0, f"the worker process ended with code {self.process.wait()}"
+            return limits.time, Status.GAVE_UP, Reason.TIME_LIMIT, f"no answer within {limits.time:g} s"
+        return 0.0, Status.FAILED, Reason.CRASH, f"the worker process ended with code {self.process.wait()}"
 
     def _exchange(self, message: Any, limit: float) -> Any:
         """The reply, or None where the worker hung (and was killed) or ended."""
@@ -390,22 +386,18 @@ class _Batch:
 
 def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
     """The outcome of a factual whose problem could not be fitted."""
-    if fitted.refusal:
-        return Outcome(identity, refused(count, fitted.refusal), fit_seconds=fitted.seconds)
-    explanation = Explanation.none(count, _status(fitted), fitted.reason, fitted.fault or "")
-    return Outcome(identity, explanation, fit_seconds=fitted.seconds)
+    return Outcome(identity, Explanation.none(count, *_unfit(fitted)), fit_seconds=fitted.seconds)
 
 
 def _without_group(fitted: Fitted, name: Any) -> GroupOutcome:
+    return GroupOutcome(name, GroupReply(None, 0.0, *_unfit(fitted)), fit_seconds=fitted.seconds)
+
+
+def _unfit(fitted: Fitted) -> tuple[Status, Reason, str]:
+    """What a problem that could not be fitted is answered with."""
     if fitted.refusal:
-        reply = GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=fitted.refusal)
-    else:
-        reply = GroupReply(None, status=_status(fitted), reason=fitted.reason, detail=fitted.fault or "")
-    return GroupOutcome(name, reply, fit_seconds=fitted.seconds)
-
-
-def _status(fitted: Fitted) -> Status:
-    return Status.FAILED if fitted.reason is Reason.CRASH else Status.GAVE_UP
+        return Status.UNSUPPORTED, Reason.REFUSED, fitted.refusal
+    return Status.FAILED if fitted.reason is Reason.CRASH else Status.GAVE_UP, fitted.reason, fitted.fault or ""
 
 
 def _answered(worker: Worker, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Outcome:

@@ -37,7 +37,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.tolerances import COMPOSITE_TIE
 from harness.models.grown import NODE, boosting_of, grown
-from harness.models.one_tree import THRESHOLDS, one_tree
+from harness.models.one_tree import THRESHOLDS, calibrated_of, inner_of, one_tree
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 MADE_OF_OTHERS = (
@@ -191,15 +191,6 @@ def chosen(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def _holds(model: Any) -> Any | None:
-    """The one model whose scores are those of a model with a threshold, or of one class against the rest."""
-    if isinstance(model, THRESHOLDS):
-        return getattr(model, "estimator_", model.estimator)
-    if isinstance(model, OneVsRestClassifier) and len(model.estimators_) == 1:
-        return model.estimators_[0]
-    return None
-
-
 def _score(model: Any) -> str:
     """The kind of ``Classifier.score``."""
     return PROBABILITY if hasattr(model, PROBABILITY) else DECISION
@@ -222,7 +213,7 @@ def own_threshold(model: Any) -> float | None:
 
 def _by_threshold(model: Any, flow: Any) -> Rule:
     """The rule of a model with a threshold on the scores of what it holds."""
-    inner = _holds(model)
+    inner = inner_of(model)
     kind = _score(inner) if model.response_method == "auto" else model.response_method
     tuned = isinstance(model, TunedThresholdClassifierCV)
     first = model._curve_scorer._get_pos_label() if tuned else model.pos_label
@@ -254,10 +245,10 @@ def read(model: Any, flow: Any, walk: Walk, threshold: float | None = None) -> R
         rule = Rule(model, flow, _score(model), threshold)
     elif isinstance(model, THRESHOLDS):
         rule = _by_threshold(model, flow)
-    elif (inner := _holds(model)) is not None:
+    elif (inner := inner_of(model)) is not None:
         kind = DECISION if hasattr(inner, DECISION) else PROBABILITY
         rule = Rule(inner, flow, kind, {PROBABILITY: 0.5, DECISION: 0.0}[kind], own=False)
-    elif (own := _alone(model)) is not None and len(model.classes_) > 2 and hasattr(own.calibrators[0], "beta_"):
+    elif (own := calibrated_of(model)) is not None and len(model.classes_) > 2 and hasattr(own.calibrators[0], "beta_"):
         found = read(own.estimator, flow, walk)  # a temperature leaves the greatest score the greatest
         return found._replace(cut=0.0)
     elif own is not None and len(model.classes_) == 2:
@@ -272,20 +263,14 @@ def read(model: Any, flow: Any, walk: Walk, threshold: float | None = None) -> R
     return Read(rule.model, tuple(rule.flow.columns), None if rule.own else _raw_cut(rule))
 
 
-def _alone(model: Any) -> Any | None:
-    """The calibrated model of a calibration of one; None of other models."""
-    alone = isinstance(model, CalibratedClassifierCV) and len(model.calibrated_classifiers_) == 1
-    return model.calibrated_classifiers_[0] if alone else None
-
-
 def _lowered(rule: Rule, walk: Walk) -> Rule:
     """The rule on the scores of the model that a composite's scores are a monotone function of."""
     while True:
         model, flow = walk(rule.model, rule.flow)
         rule = rule._replace(model=model, flow=flow)
-        if (inner := _holds(model)) is not None:
+        if (inner := inner_of(model)) is not None:
             rule = rule._replace(model=inner)
-        elif (own := _alone(model)) is not None:
+        elif (own := calibrated_of(model)) is not None:
             rule = _uncalibrated(own, rule)
         else:
             return rule
@@ -383,7 +368,7 @@ def _add(total: Sum, model: Any, part: Part) -> None:
     part, count = part._replace(flow=flow), total.classes(part)
     known = (DecisionTreeClassifier, *FORESTS, BaggingClassifier, VotingClassifier, CalibratedClassifierCV)
     score = "probability" if part.kind == PROBABILITY else "decision value"
-    if (inner := _holds(model)) is not None:
+    if (inner := inner_of(model)) is not None:
         _add(total, inner, part)
     elif isinstance(model, AdaBoostClassifier) and part.kind == DECISION:
         weights = model.estimator_weights_[: len(model.estimators_)] / model.estimator_weights_.sum()

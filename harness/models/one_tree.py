@@ -51,6 +51,21 @@ class OneTree(NamedTuple):
         return np.arange(self.tree.tree_.node_count)[:, None]
 
 
+def inner_of(model: Any) -> Any | None:
+    """The one model whose scores are those of a model with a threshold, or of one class against the rest."""
+    if isinstance(model, THRESHOLDS):
+        return getattr(model, "estimator_", model.estimator)
+    if isinstance(model, OneVsRestClassifier) and len(model.estimators_) == 1:
+        return model.estimators_[0]
+    return None
+
+
+def calibrated_of(model: Any) -> Any | None:
+    """The calibrated model of a calibration of one; None of other models."""
+    alone = isinstance(model, CalibratedClassifierCV) and len(model.calibrated_classifiers_) == 1
+    return model.calibrated_classifiers_[0] if alone else None
+
+
 def one_tree(model: Any, flow: Any, walk: Callable[[Any, Any], tuple[Any, Any]]) -> OneTree | None:
     """A model as a function of a tree's nodes; None of one that is more than thresholds and calibrations of one tree.
 
@@ -62,15 +77,9 @@ def one_tree(model: Any, flow: Any, walk: Callable[[Any, Any], tuple[Any, Any]])
     model, flow = walk(model, flow)
     if isinstance(model, DecisionTreeClassifier):
         return OneTree(model, flow, Nodes(model))
-    if isinstance(model, THRESHOLDS):
-        inner = getattr(model, "estimator_", model.estimator)
-    elif isinstance(model, OneVsRestClassifier) and len(model.estimators_) == 1:
-        inner = model.estimators_[0]
-    elif isinstance(model, CalibratedClassifierCV) and len(model.calibrated_classifiers_) == 1:
-        inner = model.calibrated_classifiers_[0].estimator
-    else:
-        return None
-    if (found := one_tree(inner, flow, walk)) is None:
+    inner, calibrated = inner_of(model), calibrated_of(model)
+    inner = inner if calibrated is None else calibrated.estimator
+    if inner is None or (found := one_tree(inner, flow, walk)) is None:
         return None
     changed = copy.copy(model)
     if isinstance(model, THRESHOLDS):
@@ -78,7 +87,7 @@ def one_tree(model: Any, flow: Any, walk: Callable[[Any, Any], tuple[Any, Any]])
     elif isinstance(model, OneVsRestClassifier):
         changed.estimators_ = [found.model]
     else:
-        own = copy.copy(model.calibrated_classifiers_[0])
+        own: Any = copy.copy(calibrated)
         own.estimator = found.model
         changed.calibrated_classifiers_ = [own]
     return found._replace(model=changed)

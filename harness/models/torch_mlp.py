@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from harness.core.errors import UnsupportedError
 from harness.core.packages import install
+from harness.models.runtime.engine import LOGITS, probabilities
+from harness.models.runtime.records import Layers
 
 ABSENT = f"torch is not installed; run `{install('torch')}`."
 
@@ -116,13 +117,7 @@ class TorchMLPClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """Shape (rows, classes), columns in the order of ``classes_``."""
-        scores = np.asarray(x, dtype=float)
-        for depth, (weights, shifts) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
-            scores = (np.maximum(scores, 0.0) if depth else scores) @ weights + shifts
-        if self.out_activation_ == "softmax":
-            return softmax(scores, axis=1)
-        share = expit(scores[:, 0])
-        return np.column_stack([1.0 - share, share])
+        return probabilities(Layers(tuple(self.coefs_), tuple(self.intercepts_)).sums(x), LOGITS)
 
     def predict(self, x: Any) -> np.ndarray:
         """Labels, shape (rows,); of two classes the first where they tie."""

@@ -19,7 +19,7 @@ from harness.evaluation.study import read_scores
 from harness.reports.claim import Claim, Numbers, Verdict, wide
 from harness.reports.comparison import narrowed, paired
 from harness.reports.markup import DASH, markdown, number
-from harness.reports.registry import OneFile, Table
+from harness.reports.registry import Lines, OneFile, Table
 from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
 
@@ -174,24 +174,17 @@ class Pooled(OneFile):
 
 
 @dataclass(frozen=True)
-class Two:
+class Two(Lines):
     """Table I above Table II."""
 
     title: str
     first: Datasets
     second: Pooled
-    costs: frozenset[str] = frozenset()
-
-    @property
-    def asked(self) -> int:
-        return self.second.asked
+    asked = Pooled.asked
 
     @property
     def published(self) -> tuple[str, ...]:
         return self.first.published + self.second.published
-
-    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
-        return lines
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         above, sizes = self.first.build(found)

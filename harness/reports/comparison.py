@@ -77,12 +77,12 @@ def _why(run: StoredRun) -> str:
 
 COLUMNS = (
     "measure", "better", "published", "published_se", "ours", "ours_se", "n", "difference", "difference_se",
-    "valid", "valid_se", "valid_n", "coverage", "factuals", "why", "alone",
+    "accepted", "accepted_se", "accepted_n", "filled", "factuals", "why", "alone",
 )  # fmt: skip
 EXPLAINED = (
     "*ours*: averaged over factuals as in the paper; *difference*: ours − published, in brackets in standard errors of "
     "both.",
-    "*ours, valid*: over valid counterfactuals only; *coverage*: valid ones per one asked for, over all factuals; *n*: "
+    "*ours, accepted*: over accepted counterfactuals only; *filled*: these per one asked for, over all factuals; *n*: "
     "factuals with an answer.",
     "Mean (standard error). **Bold**: the best of its column among methods, published and ours each.",
 )
@@ -198,8 +198,8 @@ class Comparison(OneFile):
         """One row a published row (or run of ours without one) and measure; NaN where there is nothing.
 
         Columns: the keys, ``measure``, ``better``; ``published`` and ``ours`` (mean in the paper's population), each
-        with ``_se``; ``n``, the factuals behind ours; ``valid`` with ``valid_se`` and ``valid_n``, the mean over valid
-        answers only; ``coverage`` and ``factuals``; ``why`` there is nothing of ours; ``alone``, whether
+        with ``_se``; ``n``, the factuals behind ours; ``accepted`` with its ``_se`` and ``_n``, the mean over accepted
+        ones only; ``filled`` and ``factuals``; ``why`` there is nothing of ours; ``alone``, whether
         nothing is published beside it; ``difference``, and
         ``difference_se`` in standard errors of both.
         """
@@ -237,14 +237,14 @@ class Comparison(OneFile):
         return tuple(self.ours.get(key, {}).get(row[key], row[key]) for key in self.keys)
 
     def _markdown(self, lines: pd.DataFrame) -> str:
-        """Up to four rows a published row: published, ours, their difference, ours over valid answers."""
+        """Up to four rows a published row: published, ours, their difference, ours over accepted answers."""
         keys = list(self.keys)
         measures = [name for name in self.measures if lines.loc[lines["measure"] == name, "ours"].notna().any()]
         if measures:
             lines = lines.loc[lines["measure"].isin(measures)]
         ways = lines.groupby("measure")["better"].max().map(ARROWS).fillna("")
         head = [*keys, "", *(f"{name.replace('_', ' ')} {ways[name]}".strip() for name in measures or self.measures)]
-        best = {column: self._best(lines, column) for column in ("published", "ours", "valid")}
+        best = {column: self._best(lines, column) for column in ("published", "ours", "accepted")}
         body = []
         for place, block in lines.groupby(keys, sort=False):
             blank, first = [""] * len(keys), block.iloc[0]
@@ -253,11 +253,11 @@ class Comparison(OneFile):
             if math.isnan(first["factuals"]):
                 body.append([*blank, "ours", *[NOT_RUN] * len(block), "", ""])
                 continue
-            counts = [f"{first['coverage']:.2f}", f"{first['n']:.0f} of {first['factuals']:.0f}"]
+            counts = [f"{first['filled']:.2f}", f"{first['n']:.0f} of {first['factuals']:.0f}"]
             body.append([*blank, "ours", *shown["ours"], *counts])
             body.append([*blank, "difference", *map(self._difference, block.to_dict("records")), "", ""])
-            body.append([*blank, "ours, valid", *shown["valid"], "", ""])
-        return markdown([*head, "coverage", "n"], body, len(keys) + 1)
+            body.append([*blank, "ours, accepted", *shown["accepted"], "", ""])
+        return markdown([*head, "filled", "n"], body, len(keys) + 1)
 
     def _best(self, lines: pd.DataFrame, column: str) -> set[Any]:
         """The lines with the best number, as shown, among those that differ in the last key only; ties are all best."""

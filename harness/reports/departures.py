@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import pkgutil
 import re
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ import yaml  # type: ignore[import-untyped]
 from harness.core.errors import HarnessError
 from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.packages import locate, places
+from harness.evaluation.study import as_text
 from harness.reports.markup import markdown
 
 PACKAGE = Path(__file__).parents[1]
@@ -117,7 +117,7 @@ def table(found: Sequence[Departure]) -> str:
     """Departures in Markdown, a line for all methods that share one."""
 
     def shared(departure: Departure) -> tuple[str, ...]:
-        return departure.setting, plain(departure.default), plain(departure.here), departure.why
+        return departure.setting, as_text(departure.default), as_text(departure.here), departure.why
 
     body = []
     for rest, group in groupby(sorted(found, key=shared), key=shared):
@@ -132,8 +132,3 @@ def renewed(text: str) -> str:
     if not end:
         raise HarnessError(f"the page lacks {BEGIN} and {END}, between which the table belongs; add both.")
     return f"{before}{BEGIN}\n{table(departures())}{END}{after}"
-
-
-def plain(value: Any) -> str:
-    """A value as a YAML has it."""
-    return value if isinstance(value, str) else json.dumps(value)

@@ -14,7 +14,7 @@ from harness.core.tolerances import COST_TIE
 from harness.evaluation.checker import ACCEPTED
 from harness.reports.comparison import Comparison, narrowed
 from harness.reports.markup import DASH, markdown
-from harness.reports.registry import Refuted
+from harness.reports.registry import Lines, Refuted
 from harness.reports.stored import published, setting
 from harness.store.run import StoredRun
 
@@ -25,7 +25,7 @@ Changed = tuple[tuple[str, str], ...]  # features and their new values as printe
 
 
 @dataclass(frozen=True)
-class Listing:
+class Listing(Lines):
     """Counterfactuals one by one, as changes of the factual, beside the published ones where there are any.
 
     Parameters
@@ -54,17 +54,11 @@ class Listing:
     optima: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     rounding: float = 0.0
-    costs: frozenset[str] = frozenset()
-    asked: int = 1
 
     @property
     def published(self) -> tuple[str, ...]:
         own = () if self.file is None else (self.file,)
         return own if self.metrics is None else own + self.metrics.published
-
-    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """Of the metrics; counterfactuals are listed, not compared."""
-        return lines
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         parts = {str(setting(run.meta, self.label)): run for run in found}

@@ -42,10 +42,10 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     """A table a dataset, methods down, models across: Markdown without a heading, and every number of the study."""
     datasets = numbers.study.datasets
     blocks = [(f"## {dataset}\n\n" if len(datasets) > 1 else "") + _block(numbers, dataset) for dataset in datasets]
-    absent = [f"{task}: {text}." for task in numbers.study.tasks if (text := numbers.study.absent(task))]
-    return "\n".join(
-        [*blocks, *(f"- {note}" for note in (*absent, *numbers.study.machines, *NOTES))]
-    ) + "\n", numbers.table()
+    study, tasks = numbers.study, numbers.study.tasks
+    absent = [f"{task}: {text}." for task in tasks if (text := study.absent(task))]
+    notes = (*absent, *study.clocks(tasks), *study.conditions(tasks), *NOTES)
+    return "\n".join([*blocks, *(f"- {note}" for note in notes)]) + "\n", numbers.table()
 
 
 def for_paper(numbers: Numbers) -> list[Tabular]:
@@ -71,17 +71,21 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
         best = [contest is not None and entry.method in contest.best for entry in entries]
         texts = [_estimate(mean, c.name == INTERVAL) for mean in means]
         columns[f"{c.name} {ARROWS[c.better]}"] = [f"**{t}**" if b else t for t, b in zip(texts, best, strict=True)]
-    columns["seconds ↓"] = [number(entry.seconds(0.5), 3) for entry in entries]
+    columns["seconds ↓"] = [number(entry.spent(), 3) for entry in entries]
     taken = [heading.partition(" ")[0] for heading in columns]
     found = headings(numbers.metrics.values(), "overview", taken)
     further = {h: m for h, m in found.items() if not m.criterion and m.over == "accepted"}
-    parts = _caption(numbers, task, common)
+    parts, own = _caption(numbers, task, common), []
     for heading, metric in further.items():
         values = [number(entry.mean(metric.name).value, 3) for entry in entries]
         if len(set(values) - {DASH}) > 1:
             columns[f"{heading} {ARROWS[metric.better]}"] = values
+            own.append(heading)
         else:
-            parts.append(f"Of all methods, {heading} is {next((v for v in values if v != DASH), DASH)}.")
+            have = " that have one" if DASH in values and set(values) != {DASH} else ""
+            parts.append(f"Of all methods{have}, {heading} is {next((v for v in values if v != DASH), DASH)}.")
+    if common and own:
+        parts.append(f"Of {', '.join(own)}: each method's own means, over all that are accepted of it.")
     return Tabular(" ".join(parts), list(columns), list(zip(*columns.values(), strict=True)))
 
 
@@ -114,7 +118,7 @@ def _caption(numbers: Numbers, task: str, common: bool) -> list[str]:
     )
     absent = numbers.study.absent(task)
     parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
-    parts += numbers.study.machines
+    parts += [*numbers.study.clocks([task]), *numbers.study.conditions([task])]
     return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)
 
 
@@ -151,7 +155,7 @@ def _text(entry: Entry | None) -> str:
         return ""
     if entry.refusal is None and entry.table.empty:
         return "none exists"
-    return DASH if entry.refusal is not None else f"{entry.coverage.value:.2f}, {entry.seconds(0.5):.2g} s"
+    return DASH if entry.refusal is not None else f"{entry.coverage.value:.2f}, {entry.spent():.2g} s"
 
 
 def _objectives(entries: Sequence[Entry]) -> dict[str, str]:

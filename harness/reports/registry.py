@@ -89,19 +89,24 @@ class Refutes(Protocol):
         ...
 
 
-class OneFile:
-    """What most tables share: one file of published numbers, and a frame that already has one number a row."""
+class Lines:
+    """What most tables share: a frame that already has one number a row, of one question, none of them a cost."""
 
-    file: str
     costs: frozenset[str] = frozenset()
     asked: int = 1
+
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        return lines
+
+
+class OneFile(Lines):
+    """Lines beside one file of published numbers."""
+
+    file: str
 
     @property
     def published(self) -> tuple[str, ...]:
         return (self.file,)
-
-    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
-        return lines
 
 
 def known() -> dict[str, Table]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +17,10 @@ from harness.core.metric import Metric, TableName
 from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.contest import metrics_of
+from harness.evaluation.study import identity
 from harness.store.run import StoredRun, stored_runs, sweep_lines
+
+log = logging.getLogger("harness")
 
 PACKAGE = Path(__file__).parents[1]
 _IN_CLONE = PACKAGE.parent / "results" / "published"
@@ -50,13 +55,21 @@ def _data(settings: str) -> Dataset:
 
 def latest(folder: Path) -> list[StoredRun]:
     """The runs of an experiment that were asked to the end and scored, failures included: of equal names, the one that
-    the last sweep made or took over."""
+    the last sweep made or took over. The log says where others of the name have another seed, or other settings."""
     found = {run.path.name: run for run in stored_runs(folder)}
     labels = {name: run.label for name, run in found.items() if run.scored}
     order = [*found, *(Path(line["cell"]).name for line in sweep_lines(folder) if line["state"] != "failed")]
     last = {labels[name]: found[name] for name in order if name in labels}
     if not last:
         raise HarnessError(f"no cell under {folder} is finished; run its experiment to the end.")
+    distinct = {(label, identity(found[name].meta)) for name, label in labels.items()}
+    for label, count in Counter(label for label, _ in distinct).items():
+        if count > 1:
+            log.warning(
+                "%s: %d runs of %s differ in seed or settings; tables and figures of papers show the last. "
+                "Give each a study=NAME of its own.",
+                *(folder, count, label),
+            )
     return list(last.values())
 
 
@@ -111,12 +124,12 @@ def means_of(run: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, flo
     """Per metric, the entries of a line that come from a run."""
     scores = pd.read_csv(run.path / "scores.csv", index_col="factual")
     ours = scoring.summarise(published)
-    valid = scoring.summarise(scores).reindex(ours.index)
-    common = {"coverage": scores["filled"].mean(), "factuals": len(scores)}
+    accepted = scoring.summarise(scores).reindex(ours.index)
+    common = {"filled": scores["filled"].mean(), "factuals": len(scores)}
     return {
         str(name): {
             **{"ours": ours["mean"][name], "ours_se": ours["se"][name], "n": ours["n"][name]},
-            **{"valid": valid["mean"][name], "valid_se": valid["se"][name], "valid_n": valid["n"][name]},
+            **{f"accepted{end}": accepted[column][name] for end, column in (("", "mean"), ("_se", "se"), ("_n", "n"))},
             **common,
         }
         for name in ours.index

@@ -69,7 +69,7 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
 def _told(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
     """The tables of some tasks with their titles, and what is to be said beside them."""
     parts = ((ALONE, _alone(numbers, tasks)), (COMPARED, _compared(numbers, tasks)))
-    notes = [*numbers.study.beside(tasks), *numbers.study.machines]
+    notes = [*numbers.study.clocks(tasks), *numbers.study.conditions(tasks)]
     notes += [*_left_out(numbers, tasks), *_unaccepted(numbers.study.entries, tasks)]
     return [(title, frame) for title, frame in parts if len(frame)], notes
 
@@ -101,9 +101,9 @@ def line_of(entry: Entry) -> dict[str, Any]:
     line |= {"seeds": entry.seeds, "n": len(entry.table), "coverage": entry.coverage.value}
     line |= {"filled": entry.filled} if any(meta["n_counterfactuals"] > 1 for meta in entry.metas) else {}
     line |= {"validity": entry.validity, "optimal": entry.table["optimal"].mean()}
-    line |= {heading: entry.table[name].mean() for name, heading in GROUPED.items() if name in entry.table}
-    spent = {"s": entry.seconds(0.5), "s_p95": entry.seconds(0.95), "cpu_s": entry.cpu_seconds(0.5)}
-    served = entry.model_seconds(0.5)
+    line |= {heading: entry.groups[name] for name, heading in GROUPED.items() if name in entry.groups}
+    spent = {"s": entry.spent(), "s_p95": entry.spent(share=0.95), "cpu_s": entry.spent("cpu_seconds")}
+    served = entry.spent("model_seconds")
     spent |= {} if math.isnan(served) else {"model_s": served}
     return line | spent | {"setup_s": entry.setup[0]}
 
@@ -135,11 +135,9 @@ def _standing(numbers: Numbers, entry: Entry, criterion: Criterion) -> str:
 def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
     """What the comparison of each task leaves out: refusals, questions without a counterfactual, methods."""
     study, notes = numbers.study, []
-    for entry in study.entries:
-        if entry.task in tasks and entry.refusal is not None:
+    for entry in study.refused:
+        if entry.task in tasks:
             notes.append(f"{entry.task}: {entry.method} refuses it: {entry.refusal}")
-        elif entry.task in tasks and entry.sees:
-            notes.append(f"{entry.task}: {entry.method} sees what others do not: {', '.join(entry.sees)}.")
     for task in (task for task in study.tasks if task in tasks):
         if absent := study.absent(task):
             notes.append(f"{task}: {absent}.")

@@ -6,7 +6,7 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -30,15 +30,11 @@ class Form(NamedTuple):
     write: Callable[[Sequence[Record]], bytes]
 
 
-def _lines(content: bytes) -> list[Record]:
-    """The records of JSON lines; one that was cut short is dropped, as by every reader."""
-    found = []
-    for line in content.splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
+def _sound(content: bytes) -> Iterator[tuple[bytes, Record]]:
+    """The JSON lines of a file with their records; one that was cut short is dropped, as by every reader."""
+    for line in content.splitlines(keepends=True):
+        with contextlib.suppress(ValueError):
+            yield line, json.loads(line)
 
 
 def _cells(content: bytes) -> list[Record]:
@@ -66,7 +62,10 @@ def _sheet(records: Sequence[Record]) -> bytes:
     return file.getvalue().encode()
 
 
-LINES = Form(_lines, lambda records: "".join(json.dumps(record) + "\n" for record in records).encode())
+LINES = Form(
+    lambda content: [record for _, record in _sound(content)],
+    lambda records: "".join(json.dumps(record) + "\n" for record in records).encode(),
+)
 WHOLE = Form(lambda content: [json.loads(content)], lambda records: json.dumps(records[0], indent=1).encode())
 SHEET = Form(_cells, _sheet)
 
@@ -75,19 +74,11 @@ def records_of(content: bytes, form: Form) -> list[Record] | None:
     """The records of a file that a table gives back to the last byte (but for a torn line); None of others."""
     try:
         found = form.read(content)
-        kept = b"".join(line for line in content.splitlines(keepends=True) if _sound(line))
+        kept = b"".join(line for line, _ in _sound(content))
         same = form.write(found) in (content, kept)
         return found if same and all(isinstance(r, dict) and not {RUN, FORM} & r.keys() for r in found) else None
     except (ValueError, LookupError, csv.Error):
         return None
-
-
-def _sound(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
 
 
 def parquet(runs: Mapping[str, Sequence[Record]]) -> bytes:

@@ -16,9 +16,8 @@ from harness.core.classifier import Classifier
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Label
-from harness.core.tolerances import PROBABILITY_INSET
 from methods.carla.compat import check_clock, library
-from methods.wrapping import LateError, plain, second_share
+from methods.wrapping import LateError, plain, shares
 
 TARGET = "y"
 
@@ -163,17 +162,9 @@ class Question:
         ok = np.isfinite(matrix).all(axis=1) if self.lenient else coherent(self.space, matrix)
         share = np.zeros(len(matrix))
         if ok.any():
-            codes, scores = self.classifier.graded(self.space.decode(matrix[ok], like=self.factual))
-            wanted, part = codes == self.wanted, self._share(scores)
-            share[ok] = np.where(
-                wanted, np.maximum(part, 0.5 + PROBABILITY_INSET), np.minimum(part, 0.5 - PROBABILITY_INSET)
-            )
+            points = self.space.decode(matrix[ok], like=self.factual)
+            share[ok] = shares(self.classifier, points)[:, self.wanted]
         return np.column_stack([1.0 - share, share])
-
-    def _share(self, scores: np.ndarray) -> np.ndarray:
-        """Probability of the wanted class, with the threshold moved to 0.5."""
-        share = second_share(self.classifier, scores)
-        return share if self.wanted == 1 else 1.0 - share
 
     def read(self, table: pd.DataFrame) -> list[dict[str, Any]]:
         """Decoded rows of CARLA's, without those that are no point of the space."""

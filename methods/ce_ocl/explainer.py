@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from harness.core.conflict import conflict_text, equations_of, groups_of, irreducible, lifted, relations_of
+from harness.core.conflict import conflict_text, equations_of, groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
@@ -106,7 +106,7 @@ class CeOclExplainer:
 
         groups = [*groups_of(self.problem)]
         groups += [] if self.method.max_changes is None else [most]
-        groups += relations_of(self.problem)
+        groups += self.problem.space.constraints
         groups += equations_of(self.problem) if self.method.causality else []
         groups += [MANIFOLD] if self.method.manifold and not self.method.soft else []
         return irreducible(groups, infeasible, deadline)

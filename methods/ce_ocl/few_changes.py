@@ -142,7 +142,8 @@ class FewChanges:
                 stays[place] = [low >= 0 or high <= 0 for low, high in ends]
                 rate = sum(weights[:, c] * (feature.range / _unit(sources[c])) for c in self.inputs[feature.name])
                 step = 1.0 / feature.range if feature.kind is Kind.INTEGER else 0.0
-                for low, high in _parts(*_moves(feature, float(value)), step, ends):
+                least, most = ((end - float(value)) / feature.range for end in feature.interval(float(value)))
+                for low, high in _parts(least, most, step, ends):
                     side = 1.0 if high > 0 else -1.0
                     near, far = sorted((side * low, side * high))
                     paid = price * feature.rates[side > 0] ** np.arange(3)
@@ -342,12 +343,6 @@ class _Boxes:
 def _unit(source: Input) -> float:
     assert isinstance(source, Affine)  # see takes()
     return source.unit
-
-
-def _moves(feature: Feature, value: float) -> tuple[float, float]:
-    """The least and greatest scaled move of a number."""
-    low, high = ((end - value) / feature.range for end in feature.interval(value))
-    return low, high
 
 
 def _close(feature: Feature, value: float, other: float, separation: float) -> tuple[float, float]:

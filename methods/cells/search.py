@@ -24,7 +24,7 @@ from methods.cells.closest import Closest
 from methods.cells.grid import Grid, build
 from methods.cells.leaf_program import LeafSearch
 from methods.cells.numbers import NumberStates, with_gap
-from methods.cells.records import AdditiveRoom, Box, Clauses, Neighbourhood, Nodes, Progress, States
+from methods.cells.records import AdditiveRoom, Box, Clauses, Neighbourhood, Nodes, Progress, States, doubled
 from methods.cells.relations import RelationBoxes
 from methods.cells.rows import cells_of, decision, known_cells
 from methods.estimators.raw_target import conditions
@@ -458,10 +458,7 @@ class State:
 
     def more_nodes(self) -> None:
         """Twice the room for open nodes."""
-        larger = _nodes(2 * len(self.nodes.keys), len(self.best))
-        for new, old in zip(larger, self.nodes, strict=True):
-            new[: len(old)] = old
-        self.nodes = larger
+        self.nodes = doubled(self.nodes)
 
     def more_looks(self) -> None:
         """Twice the effort for a single point; one cell takes no effort."""

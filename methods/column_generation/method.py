@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -23,11 +25,11 @@ from methods.column_generation import change, kernels, programs, search
 from methods.column_generation.estimator import CodedModel, encode_model
 from methods.column_generation.group import Group
 
-SOLVERS = {
+SOLVERS: dict[str, Callable[[Group, int, Deadline], search.Found]] = {
     "cells": search.solve,
     "column_generation": programs.solve_by_columns,
     "milp": programs.solve_at_once,
-    "milp_paper": programs.solve_as_printed,
+    "milp_paper": partial(programs.solve_at_once, added=False),
 }
 DISCRETE = {Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL}
 CHOICE = 64  # points with equally many changes, of which those of highest score are taken

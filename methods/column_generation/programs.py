@@ -204,14 +204,6 @@ def _first(group: Group) -> list[np.ndarray]:
     return [np.array(column) for column in columns]
 
 
-def solve_as_printed(group: Group, seed: int, deadline: Deadline) -> Found:
-    """The program (1)-(14), points in use first, over as many points as a greedy cover by maximal groups has.
-
-    That cover is the answer where the program has none that is smaller.
-    """
-    return solve_at_once(group, seed, deadline, added=False)
-
-
 def solve_at_once(group: Group, seed: int, deadline: Deadline, added: bool = True) -> Found:
     r"""The program (1)-(14), asked for fewer points than a greedy cover by maximal groups has, points in use first.
 

@@ -159,16 +159,17 @@ class MdPsoExplainer:
     ) -> tuple[Explanation, ...]:
         """Counterfactuals selected from each pool; decoded rows are predicted once more, and invalid ones dropped."""
         origins = factuals[list(self.problem.space.names)].astype(object).to_dict("records")
+        starts = self.problem.space.encode(factuals)[:, self.oracle.places]
         chosen = [self._selected(pool, n, rng) for pool, rng in zip(pools, rngs, strict=True)]
-        rows = [self._rows(origins[s], pool.points[chosen[s]]) for s, pool in enumerate(pools)]
+        rows = [self._rows(origins[s], starts[s], pool.points[chosen[s]]) for s, pool in enumerate(pools)]
         valid = self._valid([row for several in rows for row in several])
         explanations = []
         for s, pool in enumerate(pools):
             mine, valid = valid[: len(rows[s])], valid[len(rows[s]) :]
             if not mine.all():  # decoding rounds, and a few points lie that close to the decision boundary
-                pool.keep(self._valid(self._rows(origins[s], pool.points)))
+                pool.keep(self._valid(self._rows(origins[s], starts[s], pool.points)))
                 chosen[s] = self._selected(pool, n, rngs[s])
-                rows[s] = self._rows(origins[s], pool.points[chosen[s]])
+                rows[s] = self._rows(origins[s], starts[s], pool.points[chosen[s]])
             costs = pool.cost[chosen[s]].tolist()
             answers = tuple(Answer(Status.FOUND, row, objective=c) for row, c in zip(rows[s], costs, strict=True))
             count = len(pool.cost)
@@ -177,10 +178,9 @@ class MdPsoExplainer:
             explanations.append(Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=late, detail=why)))
         return tuple(explanations)
 
-    def _rows(self, origin: dict[str, Any], points: np.ndarray) -> list[dict[str, Any]]:
+    def _rows(self, origin: dict[str, Any], start: np.ndarray, points: np.ndarray) -> list[dict[str, Any]]:
         """Points as decoded values: of features that did not move, the factual's own."""
-        rows, values = [dict(origin) for _ in points], self.oracle.values(points)
-        start, place = self.oracle.encode(origin), 0
+        rows, values, place = [dict(origin) for _ in points], self.oracle.values(points), 0
         for feature, columns in zip(self.oracle.features, self.oracle.slices, strict=True):
             moved = np.flatnonzero((points[:, columns] != start[columns]).any(axis=1))
             if feature.numeric:

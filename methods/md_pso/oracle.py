@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -118,18 +117,6 @@ class Oracle:
 
     def _each(self) -> list[tuple[Feature, slice]]:
         return list(zip(self.features, self.slices, strict=True))
-
-    def encode(self, row: Mapping[str, Any]) -> np.ndarray:
-        """Decoded values as a point, shape (columns,)."""
-        point = np.zeros(len(self.places))
-        for feature, columns in self._each():
-            if feature.numeric:
-                point[columns] = (float(row[feature.name]) - feature.scale[0]) / feature.range
-            elif feature.kind is Kind.CATEGORICAL:
-                point[columns.start + feature.codes([row[feature.name]])[0]] = 1.0
-            else:
-                point[columns] = feature.codes([row[feature.name]]) / max(len(feature.categories) - 1, 1)
-        return point
 
     def values(self, points: np.ndarray) -> np.ndarray:
         """The numbers among the features, in original units, shape (rows, numbers)."""

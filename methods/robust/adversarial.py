@@ -12,9 +12,7 @@ import pandas as pd
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.tolerances import COORDINATE_TIE, RADIUS_ROUNDING, SCORE_SOLVED
-from harness.solvers.program import Program
-from methods.milp.embed.registry import embed
-from methods.milp.variables import Variables
+from methods.milp.embed.registry import embeddable
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary, Worst
 from methods.robust.outcome import Outcome
 from methods.robust.program import SHARE, InstanceProgram, RobustProgram, limit, next_step
@@ -38,15 +36,7 @@ class Adversarial(RobustProgram):
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         super().__init__(problem, settings)
-        estimator = problem.classifier.estimator
-        embed(
-            estimator,
-            Program(),
-            [
-                Variables(Program(), self.around(problem.train.iloc[[0]], 1.0), cells=False).source(source)
-                for source in problem.classifier.inputs
-            ],
-        )  # refuses what cannot be embedded
+        embeddable(problem.classifier.estimator)
         self.adversary = TreeAdversary(self) if self.leaves else ScoreAdversary(self)
 
     def shift(self, move: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from harness.core.tolerances import BALL_GAP, RADII_BEYOND
 from methods.cells import kernels, neighbourhood
 from methods.cells.closest import Closest
 from methods.cells.grid import Grid
-from methods.cells.records import Adversary, Box, Neighbourhood, Nodes, Perturbed, Touching
+from methods.cells.records import Adversary, Box, Neighbourhood, Nodes, Perturbed, Touching, doubled
 from methods.cells.rows import ROWS
 from methods.cells.search import CLAUSES, NODES, CellSearch, Layout, State
 from methods.estimators.raw_target import raw_interval
@@ -67,15 +67,12 @@ class NeighbourhoodSearch(CellSearch):
         self, problem: Problem, settings: Settings, coefficients: tuple[np.ndarray, np.ndarray, np.ndarray]
     ) -> None:
         self.perturbation = settings.perturbation(problem)
-        self.clip = settings.clip
         self.space = problem.space
         most = math.inf if settings.max_changes is None else float(settings.max_changes)
         count = len(problem.space.features)
-        relaxed = replace(self.perturbation, space=self.space).relaxed
-        super().__init__(replace(problem, space=relaxed), coefficients, np.ones(count), most)
+        super().__init__(replace(problem, space=self.perturbation.relaxed), coefficients, np.ones(count), most)
         if len(self.grid.walks) > 1:
             raise UnsupportedError("the cell search of regions takes a target with one end.")
-        self.original = problem
         self.reach = self.perturbation.reach
         self.spans = _spans(self.grid)
         valid = problem.train.loc[problem.valid(problem.train)]
@@ -222,10 +219,7 @@ class _NeighbourhoodLayout(Layout):
 
     def _neighbourhoods(self, search: NeighbourhoodSearch, f: int, feature: Feature, value: float) -> Touching:
         low, high = map(float, feature.interval(value))  # a kernel is compiled for floats, and for integers anew
-        floor, ceiling = -math.inf, math.inf
-        if search.clip:
-            bounds = search.original.space.features[f].bounds
-            floor, ceiling = float(min(bounds[0], value)), float(max(bounds[1], value))
+        floor, ceiling = map(float, search.perturbation.limits(search.perturbation.space.features[f], value))
         fixed, linear, quadratic = (float(part[f]) for part in (search.fixed, search.linear, search.quadratic))
         number = Perturbed(
             value, low, high, float(search.reach[f]), floor, ceiling, float(feature.range),
@@ -350,17 +344,8 @@ class _BallState(_NeighbourhoodState):
         neighbourhood.leaves_at(self.grid, cells, self.neighbourhood)
         ball_kernels.learn_leaves(self.ball_space, self.wrong, self.counters, self.neighbourhood)
 
-    def more_nodes(self) -> None:
-        larger = _real_nodes(2 * len(self.nodes.keys), len(self.best))
-        for new, old in zip(larger, self.nodes, strict=True):
-            new[: len(old)] = old
-        self.nodes = larger
-
     def more_clauses(self) -> None:
-        larger = _real_clauses(2 * len(self.wrong.low), len(self.best))
-        for new, old in zip(larger, self.wrong, strict=True):
-            new[: len(old)] = old
-        self.wrong = larger
+        self.wrong = doubled(self.wrong)
 
     def result(self, done: bool) -> Closest:
         value = float(self.upper[0])

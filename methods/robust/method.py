@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.certificate import readable
-from harness.core.conflict import conflict_text, irreducible, lifted, relations_of
+from harness.core.conflict import conflict_text, irreducible, lifted
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.inputs import by_category
@@ -282,7 +282,7 @@ class _Explainer:
                 return None
             return outcome.row is None
 
-        return irreducible(relations_of(self.problem), infeasible, deadline)
+        return irreducible(self.problem.space.constraints, infeasible, deadline)
 
     def _answer(self, outcome: Outcome, ended: Reason) -> Answer:
         if outcome.row is None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from harness.core.conflict import conflict_text, groups_of, irreducible, lifted, relations_of
+from harness.core.conflict import conflict_text, groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError, check_choices, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
@@ -271,7 +271,7 @@ class _Explainer:
     def compile(self) -> None:
         """Have numba compile what is needed, before any clock runs."""
         small = replace(self.method, max_changes=1, diversity=())
-        setup = self.setup.replaced(small, lifted(self.problem, frozenset(relations_of(self.problem))))
+        setup = self.setup.replaced(small, lifted(self.problem, frozenset(self.problem.space.constraints)))
         for number in range(min(COMPILED, len(self.problem.train))):
             origin = values_of(self.problem.train.iloc[[number]])
             moves = setup.finder.moves(origin)
@@ -395,7 +395,7 @@ class _Explainer:
             )
             return None if not found.choices and not found.proven else not found.choices
 
-        groups = [*groups_of(self.problem), *own, *relations_of(self.problem)]
+        groups = [*groups_of(self.problem), *own, *self.problem.space.constraints]
         conflict = irreducible(groups, infeasible, deadline)
         return None if not conflict and infeasible(frozenset(groups), deadline) else conflict
 

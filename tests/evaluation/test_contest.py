@@ -93,9 +93,9 @@ def test_the_spread_over_seeds_is_that_of_a_sample() -> None:
 def test_quantiles_leave_out_what_is_not_known() -> None:
     one = entry("a", [0.1, 0.2, 0.3])
     one.table["cpu_seconds"] = [1.0, NAN, 3.0]
-    assert (one.seconds(0.5), one.seconds(1.0), one.cpu_seconds(0.5)) == (2.0, 3.0, 2.0)
+    assert (one.spent(), one.spent(share=1.0), one.spent("cpu_seconds")) == (2.0, 3.0, 2.0)
     one.table["cpu_seconds"] = NAN
-    assert math.isnan(one.cpu_seconds(0.5))
+    assert math.isnan(one.spent("cpu_seconds"))
 
 
 def test_names_say_what_differs() -> None:
@@ -189,7 +189,7 @@ def test_the_best_mean_needs_ten_questions() -> None:
 def test_nobody_answers() -> None:
     found = Contest.of("t", [entry("a", [NAN] * 12), entry("b", [NAN] * 12)], NEAR)
     assert (found.common.n, found.common.means, found.best) == (0, {}, set())
-    assert found.places == {"a": 1, "b": 1}
+    assert found.places == {}
 
 
 def test_places_are_shared_by_those_that_no_test_tells_apart() -> None:
@@ -199,6 +199,52 @@ def test_places_are_shared_by_those_that_no_test_tells_apart() -> None:
     assert found.mean_ranks.index.tolist() == ["a", "b", "c"]
     assert found.mean_ranks.tolist() == pytest.approx([(19 * 0.25) / 20, (0.5 + 19 * 0.25) / 20, 1.0])
     assert found.places == {"a": 1, "b": 1, "c": 3}
+
+
+def test_a_test_in_favour_of_who_has_the_worse_rank_puts_nobody_behind() -> None:
+    """Of twenty questions b is a little nearer in fifteen, and the farthest of all in five: a has the better mean rank,
+    and the pair favours b."""
+    a, b = [0.11] * 15 + [0.10] * 5, [0.10] * 15 + [0.105] * 5
+    others = [entry(name, [0.2] * 15 + [0.101 + 0.001 * k] * 5) for k, name in enumerate("cde")]
+    found = Contest.of("t", [entry("a", a), entry("b", b), *others], NEAR)
+    assert found.mean_ranks["a"] == pytest.approx(15 * 0.25 / 20)
+    assert found.mean_ranks["b"] == pytest.approx(5 / 20)
+    (pair,) = (pair for pair in found.pairs if (pair.first, pair.second) == ("a", "b"))
+    assert pair.p < 0.05
+    assert pair.difference.value > 0
+    assert (found.places["a"], found.places["b"]) == (1, 1)
+
+
+def test_who_answers_too_few_takes_no_place() -> None:
+    """It is the nearest of 45 of a hundred questions, and last in the others: a comes first, c second."""
+    a, c = entry("a", [0.2] * 100), entry("c", [0.3] * 100)
+    rare = entry("rare", [0.1] * 45 + [NAN] * 55)
+    found = Contest.of("t", [a, c, rare], NEAR)
+    assert found.mean_ranks.index.tolist() == ["a", "rare", "c"]
+    assert found.places == {"a": 1, "c": 2}
+    blocks = study(*(replace(e, dataset=f"d{k}", task=f"t{k}") for k in range(40) for e in (a, c, rare)))
+    over = stood(blocks)
+    assert (over.test is not None, over.too_few, over.places) == (True, {"rare"}, {"a": 1, "c": 2})
+
+
+def test_people_of_a_group_share_one_reading_of_the_clock() -> None:
+    """So their seconds are compared by nothing; their distances are."""
+    metas = ({"n_counterfactuals": 1, "config": {"group": True}},)
+    groups = [entry(name, [value] * 12, metas=metas) for name, value in (("near", 0.1), ("far", 0.2))]
+    assert Contest.of("t", groups, FAST).values.empty
+    assert Contest.of("t", groups, NEAR).places == {"near": 1, "far": 2}
+
+
+def test_diversity_is_of_the_seeds_that_give_all() -> None:
+    """Of three seeds two fill the first question and one the second, which does not count: fewer than half."""
+    tables = [
+        pd.DataFrame({"diversity/gower": [d, 0.5], "filled": [full, other], "coverage": 1.0})
+        for d, full, other in ((0.2, 1.0, 1.0), (0.4, 1.0, 0.5), (0.9, 0.5, 0.5))
+    ]
+    pooled = pd.concat(tables).groupby(level=0).mean()
+    several = entry("a", [0.1, 0.1], table=pooled, runs=(None, None, None))
+    vars(several)["by_seed"] = tables
+    assert MANY.of(several).tolist() == [pytest.approx(0.3), pytest.approx(NAN, nan_ok=True)]
 
 
 # --- a study ------------------------------------------------------------------------------------------------------
@@ -321,7 +367,7 @@ def test_who_has_no_value_anywhere_has_no_place() -> None:
     """It answers, but the criterion is not defined of it: it is neither first nor last."""
     near, far = entry("near", [0.1] * 12), entry("far", [0.2] * 12)
     found = Contest.of("t", [near, entry("undefined", [NAN] * 12, [1.0] * 12), far], NEAR)
-    assert found.places == found.placed == {"near": 1, "far": 2}
+    assert found.places == {"near": 1, "far": 2}
 
 
 def test_who_answers_in_too_few_seeds_takes_no_common_mean_away() -> None:

@@ -21,6 +21,7 @@ from harness.reports.page.charts import reached
 RATIOS = {"one": 0.5, "two": 0.6, "three": 0.45}
 HERE = Calibration("far", "near", RATIOS, dict.fromkeys(RATIOS, 5))
 
+NAN = math.nan
 NEAR = Criterion("proximity", "distance/l1", "lower")
 
 
@@ -41,10 +42,10 @@ def test_doubtful_ones_have_no_factor(change: dict[str, object], why: str) -> No
     doubtful = replace(HERE, **change)  # type: ignore[arg-type]
     assert math.isnan(doubtful.factor)
     assert why in doubtful.doubt
-    found = paces([("t", "a", _on("near")), ("t", "b", _on("near")), ("t", "c", _on("far"))], [doubtful])
-    assert why in found.notes[0]
-    assert found.notes[0].endswith("have no rank.")
-    assert math.isnan(found.factors[2])
+    factors, notes = paces([("t", "a", _on("near")), ("t", "b", _on("near")), ("t", "c", _on("far"))], [doubtful])
+    assert why in notes[0]
+    assert notes[0].endswith("have no rank.")
+    assert math.isnan(factors[2])
 
 
 def _on(cpu: str) -> dict[str, dict[str, str]]:
@@ -55,21 +56,31 @@ def test_all_times_of_a_question_are_scaled() -> None:
     """By a half each; seconds of a fit stay as they are, and so does the limit of who has no answer."""
     columns = ["coverage", "seconds", "cpu_seconds", "model_seconds", "fit_seconds"]
     scores = pd.DataFrame([[1.0, 2.0, 4.0, 1.0, 8.0], [0.0, 5.0, 4.0, 1.0, 8.0]], columns=columns)
-    assert scaled(scores, 0.5).to_numpy().tolist() == [[1.0, 1.0, 2.0, 0.5, 8.0], [0.0, 5.0, 2.0, 0.5, 8.0]]
+    found = scaled(scores, 0.5, 5.0, lambda: ())
+    assert found.to_numpy().tolist() == [[1.0, 1.0, 2.0, 0.5, 8.0], [0.0, 5.0, 2.0, 0.5, 8.0]]
+
+
+def test_a_limit_is_the_same_on_every_machine() -> None:
+    """Who goes on until it takes as long everywhere; on a machine that takes twice as long nobody takes more than it,
+    but who had more already."""
+    scores = pd.DataFrame({"coverage": 1.0, "seconds": [4.9, 2.0, 4.0, 5.1]}, index=[7, 8, 9, 10])
+    for factor, expected in ((0.5, [4.9, 1.0, 2.0, 2.55]), (2.0, [4.9, 4.0, 5.0, 5.1])):
+        assert scaled(scores, factor, 5.0, lambda: {"7"})["seconds"].tolist() == expected
+    assert scaled(scores, 2.0, NAN, lambda: ())["seconds"].tolist() == [9.8, 4.0, 8.0, 10.2]
 
 
 def test_each_task_is_of_the_machine_of_most_of_its_runs() -> None:
     """Whichever way round it was calibrated; a task that is of one machine needs no factor."""
     near, far = _on("near"), _on("far")
     runs = [("s", "a", near), ("s", "b", near), ("s", "c", far), ("t", "a", far), ("t", "b", far), ("t", "c", near)]
-    found = paces([*runs, ("u", "a", far)], [HERE])
-    assert found.factors == (1.0, 1.0, 0.5, 1.0, 1.0, 2.0, 1.0)
-    assert "(far) than others' (near)" in found.notes[0]
-    assert "(near) than others' (far)" in found.notes[1]
-    assert "× 0.5, by calibration (one 0.5, three 0.45, two 0.6)." in found.notes[0]
-    assert "× 2, by calibration (one 0.5, three 0.45, two 0.6, each turned round)." in found.notes[1]
-    third = paces([("t", "a", far), ("t", "b", far), ("t", "c", _on("third"))], [HERE])
-    assert "are not calibrated, and have no rank" in third.notes[0]
+    factors, notes = paces([*runs, ("u", "a", far)], [HERE])
+    assert factors == (1.0, 1.0, 0.5, 1.0, 1.0, 2.0, 1.0)
+    assert "(far) than others' (near)" in notes[0]
+    assert "(near) than others' (far)" in notes[1]
+    assert "× 0.5, by calibration (one 0.5, three 0.45, two 0.6)." in notes[0]
+    assert "× 2, by calibration (one 0.5, three 0.45, two 0.6, each turned round)." in notes[1]
+    _, notes = paces([("t", "a", far), ("t", "b", far), ("t", "c", _on("third"))], [HERE])
+    assert "are not calibrated, and have no rank" in notes[0]
 
 
 def test_a_study_ranks_seconds_as_calibrated_and_no_others(problem: Problem, tmp_path: Path) -> None:

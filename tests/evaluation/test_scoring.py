@@ -263,7 +263,8 @@ def test_who_has_what_is_wanted_is_no_question(asked: Asked) -> None:
     run = asked([(content, 0.0)] * 2, [(refused, 0.0)] * 2, [(content, 0.0), (refused, 0.0)], [(failed, 0.0)] * 2)
     assert told(run).index.tolist() == [1, 2, 3]
     assert scoring.refusal(run) is None
-    assert scoring.refusal(asked([(refused, 0.0)], [(refused, 0.0)])) == "not for this model"
+    assert scoring.refusal(asked([(content, 0.0)], [(refused, 0.0)])) == "not for this model"
+    assert scoring.refusal(asked([(content, 0.0)])) == SATISFIED
 
 
 def test_a_run_is_told_in_counts(asked: Asked) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def test_equal_values_are_no_difference() -> None:
     """Noise of the last digits neither, nor is there a test without a question or a lost one."""
     values = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": [0.1 + 1e-9, 0.2 - 1e-9, 0.3], "c": [NAN] * 3})
     same, none, _ = statistics.pairs(values)
-    assert (same.p, same.difference.value, math.isnan(same.mcnemar), same.apart) == (1.0, 0.0, True, False)
+    assert (same.p, same.difference.value, math.isnan(same.mcnemar), same.ahead("lower")) == (1.0, 0.0, True, set())
     assert (none.difference.n, math.isnan(none.p), none.only_first) == (0, True, 3)
 
 
@@ -116,11 +117,23 @@ def test_equal_differences_stay_equal() -> None:
     assert near[0] == near[1]
 
 
-def test_a_pair_is_apart_by_values_or_by_who_answers() -> None:
+def test_a_pair_has_one_ahead_by_values_or_by_who_answers() -> None:
     answered = pd.DataFrame({"a": [1.0] * 12, "b": [2.0] * 12, "c": [NAN] * 12})
-    assert [pair.apart for pair in statistics.pairs(answered)] == [True, True, True]
+    assert [pair.ahead("lower") for pair in statistics.pairs(answered)] == [{("a", "b")}, {("a", "c")}, {("b", "c")}]
+    assert [pair.ahead("higher") for pair in statistics.pairs(answered)] == [{("b", "a")}, {("a", "c")}, {("b", "c")}]
     few = pd.DataFrame({"a": [1.0] * 4, "b": [2.0] * 4, "c": [NAN] * 4})
-    assert [pair.apart for pair in statistics.pairs(few)] == [False, False, False]
+    assert [pair.ahead("lower") for pair in statistics.pairs(few)] == [set()] * 3
+
+
+def test_tests_that_do_not_agree_put_each_ahead() -> None:
+    """Values of the first are less on the dozen that both answer; a dozen more are answered by the second alone. And
+    so do tests of values whose median difference is 0: six of twenty greater, all others equal."""
+    values = pd.DataFrame({"a": [1.0] * 12 + [NAN] * 12, "b": [2.0] * 24})
+    (pair,) = statistics.pairs(values)
+    assert pair.ahead("lower") == {("a", "b"), ("b", "a")}
+    assert pair.ahead("higher") == {("b", "a")}
+    both = {("a", "b"), ("b", "a")}
+    assert replace(pair, p=0.01, mcnemar=NAN, difference=Estimate(0.0, 0.0, 1.0, 20)).ahead("lower") == both
 
 
 def test_common_means_leave_out_who_answers_too_few() -> None:

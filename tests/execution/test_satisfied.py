@@ -19,7 +19,7 @@ from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from harness.execution.satisfied import SPENT, WithoutCopies
 from methods.ce_ocl import CeOcl
-from tests.support.applicants import ask
+from tests.support.enumeration import ask
 
 SPACE = Space((Feature("a", Kind.CONTINUOUS, scale=(0, 10)), Feature("sort", Kind.BINARY, categories=("x", "y"))))
 FACTUAL = pd.DataFrame({"a": [4.0], "sort": ["x"]}, index=[7])

@@ -34,7 +34,7 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports import canvas
 from harness.reports.page import against, charts, figures, page
-from harness.reports.page.which import recommendations
+from harness.reports.page.which import beside, recommendations
 from metrics import _example as loans
 
 LATE = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no tree was left in time")
@@ -363,25 +363,58 @@ def test_one_person_is_told_what_is_wrong() -> None:
     ]
 
 
-def traded(*points: tuple[str, float, float, float]) -> Axes:
-    """The trade-off of methods by name, two means, and coverage."""
+def test_a_task_without_a_rival_is_won_by_nobody() -> None:
+    """Of three tasks the first of two is first in one; in the third it is alone."""
+    near = Criterion("proximity", "distance/gower", "lower")
 
-    def entry(method: str, x: float, y: float, coverage: float) -> Any:
-        means = {"x": x, "y": y}
+    def contest(task: str, **values: float) -> Contest:
+        table = pd.DataFrame({name: [value] * 12 for name, value in values.items()})
+        return Contest(task, near, table, table.notna().astype("boolean"))
+
+    found = [contest("a", one=0.1, two=0.2), contest("b", one=0.2, two=0.1), contest("c", one=0.1)]
+    standing = Standing(near, pd.DataFrame({"one": [0.0]}), None, {}, frozenset())
+    assert beside(standing, found, "one") == ", first in 1 of 2 tasks"
+
+
+def traded(*points: tuple[str, float, float, float]) -> Axes:
+    """The trade-off of methods by name, the two values of each of their answers, and coverage of ten questions."""
+
+    def contest(_: str, criterion: Criterion) -> Contest:
+        place = {"x": 1, "y": 2}[criterion.name]
+        answers = {p[0]: [p[place]] * round(10 * p[3]) + [math.nan] * round(10 - 10 * p[3]) for p in points}
+        values = pd.DataFrame(answers, dtype=float)
+        return Contest("d / m", criterion, values, values.notna().astype("boolean"))
+
+    def entry(method: str, x: float, y: float, _: float) -> Any:
+        means = {"nearest/x": x, "nearest/y": y}
         return SimpleNamespace(
-            method=method, task="d / m", dataset="d", coverage=SimpleNamespace(value=coverage),
-            mean=lambda name: SimpleNamespace(value=means[name]),
-        )  # fmt: skip
+            method=method, task="d / m", dataset="d", mean=lambda name: SimpleNamespace(value=means[name])
+        )
 
     entries = [entry(*point) for point in points]
     study: Any = SimpleNamespace(entries=entries, methods=[e.method for e in entries], of_task=lambda task: entries)
-    return charts.tradeoff(study, "d", Criterion("x", "x", "lower"), Criterion("y", "y", "higher")).axes[0]
+    numbers: Any = SimpleNamespace(study=study, contest=contest)
+    return charts.tradeoff(numbers, "d", Criterion("x", "x", "lower"), Criterion("y", "y", "higher")).axes[0]
 
 
 def test_the_line_of_a_trade_off_joins_who_answers_enough() -> None:
     """The nearest and most plausible answers one of ten questions; of the other two one is beaten."""
-    (line,) = traded(("rare", 0.1, 1.0, 0.1), ("near", 0.2, 0.5, 1.0), ("far", 0.4, 0.4, 1.0)).lines
+    axis = traded(("rare", 0.1, 1.0, 0.1), ("near", 0.2, 0.5, 1.0), ("far", 0.4, 0.4, 1.0))
+    (line,) = axis.lines
     assert np.array(line.get_xydata()).tolist() == [[0.2, 0.5]]
+    assert drawn(axis) == [[0.2, 0.5], [0.4, 0.4]]
+
+
+def test_a_trade_off_of_few_common_questions_has_no_line() -> None:
+    """Each method's own means are of other questions."""
+    axis = traded(("half", 0.1, 1.0, 0.5), ("near", 0.2, 0.5, 1.0))
+    assert len(axis.lines) == 0
+    assert drawn(axis) == [[0.1, 1.0], [0.2, 0.5]]
+
+
+def drawn(axis: Axes) -> list[list[float]]:
+    """The places of markers; the others are the legend's."""
+    return [np.array(each.get_offsets())[0].tolist() for each in axis.collections if len(each.get_offsets())]
 
 
 def test_a_marker_is_seen_below_those_at_the_same_place() -> None:

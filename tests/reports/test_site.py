@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -25,7 +26,8 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports.canvas import COLOURS
 from harness.reports.departures import departures
-from harness.reports.site.board import board
+from harness.reports.overview import for_paper, overview
+from harness.reports.site.board import board, choices, views
 from harness.reports.site.build import PAGES
 from harness.reports.site.catalogue import methods
 from metrics import _example as loans
@@ -75,20 +77,21 @@ def test_the_board_has_the_numbers_of_the_study(home: Path) -> None:
     shown = data(home / "site" / "data" / "0" / "board.js")
     assert (shown["name"], shown["methods"]) == ("<b>", ["exact", "guess", "nearest", "silent"])
     assert set(re.findall(r'(?:stroke|fill)="(#\w+)"', shown["looks"])) <= set(COLOURS)
-    views = {(view["dataset"], view["model"]): view for view in shown["views"]}
-    assert set(views) == {("loans", model) for model in ("", "lr", "rf")}
+    assert shown["choices"] == [["loans"]]
+    seen = data(home / "site" / "data" / "0" / "view0.js")
+    assert set(seen) == {"", "lr", "rf"}
     for model in ("lr", "rf"):
-        for line in views["loans", model]["by"]["proximity"]["lines"]:
+        for line in seen[model]["by"]["proximity"]["lines"]:
             method = shown["methods"][line["method"]]
             of = table.loc[(table["method"] == method) & (table["model"] == model)].set_index("number")
             assert line["rank"][0] == pytest.approx(of.loc["distance/gower", "rank"], rel=1e-5)
-            cover = views["loans", model]["methods"][str(line["method"])]["coverage"]
+            cover = seen[model]["methods"][str(line["method"])]["coverage"]
             assert cover == pytest.approx(of.loc["coverage", ["value", "low", "high"]].tolist(), rel=1e-5)
     third = pytest.approx(1 / 3, rel=1e-5)
     guess = {"coverage": [third, None, None], "least": third, "few": True, "took": 2}
-    assert views["loans", ""]["methods"]["1"] == guess
-    places = [(line["method"], line["place"]) for line in views["loans", "lr"]["by"]["proximity"]["lines"]]
-    assert places == [(0, "1"), (1, "2"), (3, "2")]
+    assert seen[""]["methods"]["1"] == guess
+    places = [(line["method"], line["place"]) for line in seen["lr"]["by"]["proximity"]["lines"]]
+    assert places == [(0, "1"), (1, "not tested"), (3, "not tested")]  # who answers too few
 
 
 def test_the_board_has_the_least_of_several_coverages(tmp_path: Path) -> None:
@@ -97,9 +100,34 @@ def test_the_board_has_the_least_of_several_coverages(tmp_path: Path) -> None:
     for model, answered in (("lr", 4), ("rf", 8)):
         answers = [GRANTED] * answered + [None] * (12 - answered)
         started(tmp_path, loans.problem, loans.factual, answers, paths=paths, model=model)
-    found = {view["model"]: view["methods"][0] for view in board(Numbers(Study.of(tmp_path)))["views"]}
+    found = {model: view["methods"][0] for model, view in views(Numbers(Study.of(tmp_path)), ["loans"]).items()}
     assert found[""] == {"coverage": [0.5, None, None], "least": 0.333333, "few": False, "took": 2}
     assert (found["lr"]["least"], found["rf"]["least"]) == (0.333333, 0.666667)
+
+
+def several(home: Path) -> Path:
+    """A folder with a study of two methods on three data sets, on the first of which the other is the nearer."""
+    far, near = {**GRANTED, "income": 90.0}, GRANTED
+    for dataset, answers in (("a", (near, far)), ("b", (far, near)), ("c", (far, near))):
+        for method, answer in zip(("one", "two"), answers, strict=True):
+            paths = ["metrics.proximity.gower"]
+            named = {"dataset": dataset, "model": "lr", "method": method}
+            started(home / "results" / "three", loans.problem, loans.factual, [answer] * 12, paths=paths, **named)
+    return home / "results"
+
+
+def test_data_sets_are_chosen_together(tmp_path: Path) -> None:
+    """Ranks are means over those chosen: of three, the first method has 1/3 of the best; of the first two a half."""
+    numbers = Numbers(Study.of(several(tmp_path) / "three"))
+    ranks = {}
+    for chosen in choices(["a", "b", "c"]):
+        (view,) = views(numbers, chosen).values()
+        ranks["".join(chosen)] = {line["method"]: line["rank"][0] for line in view["by"]["proximity"]["lines"]}
+        assert view["tasks"] == len(chosen)
+    assert {chosen: rank[0] for chosen, rank in ranks.items()} == pytest.approx(
+        {"abc": 2 / 3, "a": 0.0, "b": 1.0, "c": 1.0, "ab": 0.5, "ac": 0.5, "bc": 1.0}, rel=1e-5
+    )
+    assert all(sum(rank.values()) == pytest.approx(1.0) for rank in ranks.values())
 
 
 def test_the_board_says_who_was_not_asked_and_what_was_timed_beside_others(tmp_path: Path) -> None:
@@ -109,12 +137,20 @@ def test_the_board_says_who_was_not_asked_and_what_was_timed_beside_others(tmp_p
         run = started(tmp_path, loans.problem, loans.factual, answers, paths=paths, model=model, method=method)
     rows = run.path / "rows.jsonl"
     rows.write_text(rows.read_text().replace('"seconds"', '"beside": 2, "seconds"', 1))
-    shown = board(Numbers(Study.of(tmp_path)))
+    run.update(sees=["reference=all"])
+    numbers = Numbers(Study.of(tmp_path))
+    shown = board(numbers)
     assert shown["methods"] == ["one", "two"]
-    unasked = {view["model"]: view["unasked"] for view in shown["views"]}
-    assert unasked == {"": [["loans / rf", [1]]], "lr": [], "rf": [["loans / rf", [1]]]}
-    (said,) = shown["machines"]
+    assert [task["sees"] for task in shown["tasks"]] == [[[1, "reference=all"]], []]
+    assert {task["name"]: task["unasked"] for task in shown["tasks"]} == {"loans / lr": [], "loans / rf": [1]}
+    (said,) = shown["clocks"]
     assert said.startswith("Seconds of 1 of 3 runs were taken while other factuals or runs went on")
+    seen = "loans / lr: two sees what others do not: reference=all."
+    assert f"- {said}\n- {seen}\n" in overview(numbers)[0]
+    first, second = (table.caption for table in for_paper(numbers))
+    assert "Seconds of 1 of 2 runs were taken while" in first
+    assert seen in first
+    assert "sees what" not in second
 
 
 def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:
@@ -128,7 +164,9 @@ def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:
     assert (exact["region"], exact["holds"], exact["verdict"]) == ({"income": "60 to 90"}, "holds", "accepted")
     assert guess["changed"] == {"age": "20", "member": "yes", "education": "college", "job": "nurse"}
     assert (guess["verdict"], silent["verdict"], silent["method"]) == ("invalid", "none", 3)
-    table = pd.read_csv(home / "site" / "data" / "0" / "answers.csv")
+    with zipfile.ZipFile(home / "site" / "data" / "0" / "tables.zip") as tables:
+        assert tables.namelist() == ["summary.csv", "pairs.csv", "answers.csv"]
+        table = pd.read_csv(tables.open("answers.csv"))
     assert len(table) == 2 * 3 * 12
     assert table.loc[0, "changes"] == "income: 30 → 80; age: 30 → 40"
     assert (table["verdict"] == "accepted").sum() == 2 * (12 + 4 + 1)
@@ -303,11 +341,37 @@ def test_the_board_is_narrowed_and_sorted(home: Path, window: Browser, width: in
 
 @pytest.mark.slow
 @in_browser
+def test_data_sets_are_ticked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: Browser, width: int) -> None:
+    """All at first; the address has those that are; who unticks the last has all again; a study of one has a list."""
+    folder = several(results(tmp_path).parent)
+    assert built(folder, monkeypatch) == 0
+    page = (folder / "site" / "index.html").as_uri()
+    boxes = "[...document.querySelectorAll('fieldset input')]"
+    ticked = f"return {boxes}.filter((each) => each.checked).map((each) => each.value).join('')"
+    window.open(f"{page}#study=three&dataset=a&dataset=b&dataset=d", width)
+    assert window.run("return document.querySelector('[role=status]').textContent") == 'There is no dataset "d" here.'
+    for box, left, rank in ((None, "ab", "0.5"), (0, "b", "1"), (1, "abc", "0.667"), (1, "ac", "0.5")):
+        if box is not None:
+            window.run(f"delete document.body.dataset.ready; {boxes}[{box}].click()")
+            window.wait()
+        assert window.run(ticked) == left
+        found = dict(zip(shown(window, "method"), shown(window, "rank"), strict=True))
+        assert found["one"].partition(" ")[0] == rank
+        assert window.run("return document.documentElement.scrollWidth") <= width
+    assert window.run("return location.hash") == "#study=three&dataset=a&dataset=c"
+    window.choose("study", "<b>")
+    assert window.run(f"return {boxes}.length") == 0
+    assert chosen(window)["dataset"] == "loans"
+    assert window.log("browser") == []
+
+
+@pytest.mark.slow
+@in_browser
 def test_the_chart_has_the_ranks_of_the_table(home: Path, window: Browser, width: int) -> None:
     """By one requirement with intervals, or by two; it fits, and says in words what it draws."""
     pytest.importorskip("vl_convert", reason="vl_convert is in the extra 'site'")
     folder = home / "site" / "data" / "0"
-    view = next(view for view in data(folder / "board.js")["views"] if view["model"] == "rf")
+    view = data(folder / "view0.js")["rf"]
     names = data(folder / "board.js")["methods"]
     ranks = {
         by: {names[line["method"]]: line["rank"][0] for line in view["by"][by]["lines"]}

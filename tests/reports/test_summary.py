@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support.tables import GRANTED, cells, started
+from support.tables import GRANTED, YOUNGER, cells, started
 
 from harness.cli import mlflow_run
 from harness.core.explanation import Answer, Reason, Status
@@ -163,14 +163,68 @@ def test_a_refusal_is_told_of_its_own_tasks(made: Made, tmp_path: Path) -> None:
     assert summary._left_out(numbers, ["toy / rf", "toy / lr"]) == [refused, f"toy / lr: {few}"]
 
 
+def test_other_people_or_data_under_one_name_are_a_fault(tmp_path: Path) -> None:
+    """As where a file of data was edited between two sweeps: said once a method, and counted as wrong."""
+    runs = []
+    for method, seed, people in (("a", 0, 2), ("b", 0, 2), ("c", 0, 3), ("c", 1, 3)):
+        named = {"method": method, "fingerprint": str(seed), "factuals_seed": 0}
+        runs.append(started(tmp_path, loans.problem, loans.factual, [GRANTED] * people, **named))
+    runs[1].update(data_sha256="def")
+    study = Study.among("toy", runs)
+    other = (
+        "was asked about other people or data than a, and does not compare with it; run all methods of the task again."
+    )
+    assert study.faults == (f"loans / tree: b {other}", f"loans / tree: c {other}")
+    assert written(tmp_path, runs) == 2
+    assert Study.among("toy", runs[:1]).faults == ()
+
+
 def test_a_question_without_a_counterfactual_is_counted_apart(made: Made, tmp_path: Path) -> None:
     """By a proof that knows the question's constraints alone: the run that proves it has nothing to answer."""
     runs = [made("a", infeasible=True), made("b", status=Status.FOUND, valid=False)]
     study = Study.among("toy", runs)
-    assert {task: len(found) for task, found in study.impossible.items()} == {"toy / lr": 1}
+    ((key, why),) = study.impossible.items()
+    assert (key, [*why.values()]) == (("toy / lr", ""), ["proof, everything is immutable"])
     assert [len(entry.table) for entry in study.entries] == [0, 0]
     assert written(tmp_path, runs) == 0
-    assert "toy / lr: none exists for 1 question" in (tmp_path / "summary.md").read_text()
+    text = (tmp_path / "summary.md").read_text()
+    assert "toy / lr: none exists for 1 question" in text
+    assert "which are counted apart: proof, everything is immutable." in text
+    assert "not accepted" not in text  # of what was returned all the same
+
+
+def test_why_none_exists_is_the_provers_word_and_under_its_constraints(tmp_path: Path) -> None:
+    """Whoever was asked first; another list of constraints is said, and its proof holds of it alone."""
+    proof = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail="all is settled")
+    paths = ["metrics.proximity.gower"]
+    for immutable, method, second in (([], "a", None), (["age"], "a", None), (["age"], "b", proof), ([], "b", GRANTED)):
+        named = {"method": method, "fingerprint": f"{len(immutable)}", "dataset": "loans", "paths": paths}
+        run = started(tmp_path / "toy", loans.problem, loans.factual, [GRANTED, second, YOUNGER], **named)
+        run.update(config={**run.meta["config"], "dataset": {"immutable": immutable}})
+        if second is proof:
+            run.update(objective=L1)
+            read_scores(run).assign(impossible=[0.0, 1.0, 0.0]).to_csv(run.path / SCORES)
+    study = Study.of(tmp_path / "toy")
+    under = 'dataset.immutable=["age"]'
+    why = f"none exists under {under} for 1 question (1), which are counted apart: proof, all is settled"
+    assert study.absent("loans / tree") == why
+    counts = {entry.method: (len(entry.table), entry.impossible) for entry in study.entries}
+    assert counts == {
+        "a (dataset.immutable=[])": (3, 0), f"a ({under})": (2, 1), f"b ({under})": (2, 1),
+        "b (dataset.immutable=[])": (3, 0),
+    }  # fmt: skip
+
+
+def test_who_is_not_set_alike_on_all_tasks_is_said(tmp_path: Path) -> None:
+    for dataset, alpha in (("a", 0), ("b", 1)):
+        for method in ("one", "two"):
+            options = {"alpha": alpha if method == "one" else 0}
+            named = {"method": method, "dataset": dataset, "options": options}
+            started(tmp_path / "toy", loans.problem, loans.factual, [GRANTED], **named)
+    study = Study.of(tmp_path / "toy")
+    assert study.methods == ["one", "two"]
+    assert study.conditions(study.tasks) == ["one is not set alike on all tasks: alpha differs."]
+    assert study.conditions(study.tasks[:1]) == []
 
 
 def test_a_proof_holds_whatever_the_limit(made: Made) -> None:

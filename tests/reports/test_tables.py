@@ -73,15 +73,15 @@ def line(lines: pd.DataFrame, method: str, measure: str) -> pd.Series:
 
 
 def test_means_are_those_of_the_answers(made: Made, comparison: Comparison) -> None:
-    """As the paper: over what was returned, each score rounded first; beside it, over valid answers, with coverage."""
+    """As the paper: over what was returned, each score rounded first; beside it, over accepted answers."""
     lines = comparison.compare([made(method="exact")])
     near = line(lines, "Exact", "continuous_proximity")
     moved = np.array([-60.0, -10.0, 0.0])
     assert near["ours"] == pytest.approx(moved.mean())
     assert near["ours_se"] == pytest.approx(moved.std(ddof=1) / math.sqrt(3))
-    assert (near["n"], near["valid"], near["valid_n"], near["factuals"]) == (3, -60.0, 1, 4)
-    assert math.isnan(near["valid_se"])
-    assert near["coverage"] == 0.25
+    assert (near["n"], near["accepted"], near["accepted_n"], near["factuals"]) == (3, -60.0, 1, 4)
+    assert math.isnan(near["accepted_se"])
+    assert near["filled"] == 0.25
     assert line(lines, "Exact", "validity")["ours"] == pytest.approx(1 / 3)
     assert line(lines, "Exact", "sparsity")["ours"] == pytest.approx((0.6 + 0.2 + 0.8) / 3)
     assert line(lines, "Exact", "categorical_proximity")["ours"] == pytest.approx((1.0 + 0.0 + 0.67) / 3, abs=1e-12)
@@ -136,7 +136,7 @@ def test_the_best_of_a_column_is_bold(made: Made, comparison: Comparison) -> Non
     assert [cells[0] for cells in rows["published"]] == ["**1.00 (0.00)**", "0.80 (0.10)", "0.20 (0.01)"]
     assert [cells[0] for cells in rows["ours"]][:2] == ["**1.00**", "0.50 (0.50)"]
     assert [cells[2] for cells in rows["ours"]][:2] == ["-60.00", "**-30.00 (30.00)**"]
-    assert [cells[1] for cells in rows["ours, valid"]] == ["**1.00**", "**1.00**", DASH]
+    assert [cells[1] for cells in rows["ours, accepted"]] == ["**1.00**", "**1.00**", DASH]
 
 
 def test_columns_that_were_not_scored_are_not_shown(made: Made, comparison: Comparison) -> None:
@@ -265,6 +265,20 @@ def test_a_cell_that_is_not_scored_yet_is_left_out(made: Made, tmp_path: Path) -
     assert {found.path for found in stored.latest(tmp_path)} == {scored.path, killed.path}
     (killed.path / "scores.csv").unlink()
     assert [found.path for found in stored.latest(tmp_path)] == [scored.path]
+
+
+def test_runs_of_one_name_with_other_settings_are_said(
+    made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The last is shown; runs that differ in code alone are no such."""
+    made(GRANTED, fingerprint="1")
+    made(GRANTED, fingerprint="2")
+    assert len(stored.latest(tmp_path)) == 1
+    assert caplog.messages == []
+    last = made(MEMBER, fingerprint="3", factuals_seed=1)
+    assert [run.path for run in stored.latest(tmp_path)] == [last.path]
+    (said,) = caplog.messages
+    assert said.startswith(f"{tmp_path}: 2 runs of {last.label} differ in seed or settings;")
 
 
 def test_the_last_sweep_decides_between_cells_of_one_name(made: Made, tmp_path: Path) -> None:

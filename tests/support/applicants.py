@@ -19,15 +19,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from support.enumeration import merit
 
 from harness.core.classifier import Classifier
-from harness.core.explanation import Explanation
 from harness.core.inputs import space_inputs
-from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
-from methods.ce_ocl import CeOcl
 
 MODELS: dict[str, Any] = {
     "lr": LogisticRegression(),
@@ -83,14 +81,6 @@ VALUES = {
 GRID = FREE.frame(dict(zip(VALUES, row, strict=True)) for row in itertools.product(*VALUES.values()))
 
 
-def merit(frame: pd.DataFrame) -> np.ndarray:
-    """What the models learn: neither linear nor monotone, and no feature idle."""
-    grade = frame["grade"].map({"low": 0, "mid": 1, "high": 1.5}).to_numpy(float)
-    age, debt = frame["age"].to_numpy(float), frame["debt"].to_numpy(float)
-    member, region = frame["member"].to_numpy(bool), frame["region"].to_numpy()
-    return np.sin(age) + age / 4 + grade * (1 + member) - debt / 2 + 0.8 * (region == "s") - 0.5 * (debt < 0)
-
-
 @cache
 def classifier(model: str, classes: int = 2, threshold: float | None = None) -> Classifier:
     frame = GRID.sample(300, random_state=0)
@@ -112,8 +102,3 @@ def factuals(problem: Problem, count: int, seed: int = 0) -> list[pd.DataFrame]:
     special = candidates["debt"].isin((-2, 9))
     coded, plain = candidates[special], candidates[~special]
     return [part.iloc[[row]] for part, rows in ((plain, count - 1), (coded, 1)) for row in range(min(rows, len(part)))]
-
-
-def ask(method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1, seconds: float = 60.0) -> Explanation:
-    assert method.refuses(problem) is None
-    return method.fit(problem).explain(factual, n, np.random.default_rng(0), Deadline.after(seconds))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -14,12 +14,9 @@ from harness.core.tolerances import WHOLE_BOUND
 from harness.evaluation.scoring import group_table
 from harness.reports.comparison import NOT_RUN, beside, narrowed, without_blanks
 from harness.reports.markup import DASH, markdown, number
-from harness.reports.registry import OneFile, Table
+from harness.reports.registry import Lines, OneFile, Table
 from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
-
-if TYPE_CHECKING:
-    pass
 
 PAPER = "Lodi and Ramírez-Ayerbe (2024), One-for-many counterfactual explanations by column generation"
 LIMIT = 3600.0  # seconds after which the paper stopped; what stopped is not proven
@@ -268,16 +265,11 @@ def _certified(groups: pd.DataFrame) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class Thresholds(Lines):
     """Our counterfactuals by threshold and T_max; nothing of it is published."""
 
     title: str = f"Stricter thresholds and few changes, beyond {PAPER}"
     published: tuple[str, ...] = ()
-    costs: frozenset[str] = frozenset()
-    asked: int = 1
-
-    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
-        return lines
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = summed(solved(found), ["threshold", "t_max"])

@@ -14,8 +14,9 @@ from harness.core.gaps import same
 from harness.core.space import Feature
 from harness.core.tolerances import NO_DISTANCE
 from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing
+from harness.evaluation.numbers import Numbers
 from harness.evaluation.scoring import NEAREST
-from harness.evaluation.statistics import LEVEL, comparable, posthocs
+from harness.evaluation.statistics import LEVEL, posthocs
 from harness.evaluation.study import Study
 from harness.reports.canvas import COLOURS, COLUMN, GREY, SMALL, add_rectangle, blank, legend_below
 from harness.reports.markup import ARROWS
@@ -49,9 +50,10 @@ def look(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     return looks
 
 
-def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Figure:
-    """Means of two criteria over accepted answers, one panel a task of a data set, two side by side; a line joins what
-    nothing beats in both, of the methods that answer enough to be compared."""
+def tradeoff(numbers: Numbers, dataset: str, across: Criterion, up: Criterion) -> Figure:
+    """Means of two criteria, one panel a task of a data set, two side by side: common ones, where a line joins what
+    nothing beats in both; else each method's own, without a line."""
+    study = numbers.study
     panels = list(dict.fromkeys(entry.task for entry in study.entries if entry.dataset == dataset))
     columns = min(len(panels), 2)
     rows = -(-len(panels) // columns)
@@ -59,8 +61,7 @@ def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Fi
     figure, fit = _column(rows * (PANEL if columns > 1 else 1.6 * PANEL), looks)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, panel in zip(axes, panels, strict=False):
-        means = {e.method: [e.mean(c.metric).value for c in (across, up)] for e in study.of_task(panel)}
-        shown = pd.DataFrame.from_dict(means, orient="index", columns=["x", "y"]).dropna()
+        shown, common = _means(numbers, panel, (across, up))
         near = NEAR * (shown.max() - shown.min())
         sizes = np.ones(len(shown))
         for place in reversed(range(len(shown))):  # larger than what is drawn over it
@@ -71,11 +72,10 @@ def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Fi
             style |= {"edgecolors": "white", "linewidths": 0.4}
             axis.scatter(row["x"], row["y"], s=size, **style)
             axis.scatter([], [], s=MARKER, label=_wrapped(str(name)), **style)  # of the legend
-        coverage = pd.Series({entry.method: entry.coverage.value for entry in study.of_task(panel)}, dtype=float)
-        rivals = shown.loc[shown.index.intersection(comparable(coverage))]
-        front = pareto(rivals["x"], rivals["y"], across.better, up.better)
-        where = "post" if across.better != up.better else "pre"
-        axis.step(front["x"], front["y"], where=where, color=FRONT, lw=0.8, zorder=0)
+        if common:
+            front = pareto(shown["x"], shown["y"], across.better, up.better)
+            where = "post" if across.better != up.better else "pre"
+            axis.step(front["x"], front["y"], where=where, color=FRONT, lw=0.8, zorder=0)
         axis.margins(0.12)
         axis.locator_params(nbins=4)
         axis.set_title(_wrapped(panel, 52 // columns))
@@ -87,6 +87,18 @@ def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Fi
         axis.set_axis_off()
     legend_below(figure, axes, columns=fit, size=SMALL)
     return figure
+
+
+def _means(numbers: Numbers, task: str, criteria: Sequence[Criterion]) -> tuple[pd.DataFrame, bool]:
+    """Of the nearest accepted counterfactuals, columns ``x`` and ``y``, by method; and whether the means are common."""
+    contests = [contest for criterion in criteria if (contest := numbers.contest(task, criterion)) is not None]
+    common = len(contests) == len(criteria) and all(contest.common.enough for contest in contests)
+    if common:
+        columns = [{name: mean.value for name, mean in contest.common.means.items()} for contest in contests]
+    else:
+        entries = numbers.study.of_task(task)
+        columns = [{entry.method: entry.mean(NEAREST + c.metric).value for entry in entries} for c in criteria]
+    return pd.DataFrame(dict(zip("xy", map(pd.Series, columns), strict=True)), dtype=float).dropna(), common
 
 
 def _column(height: float, names: Sequence[str] | Looks) -> tuple[Figure, int]:

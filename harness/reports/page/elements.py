@@ -137,8 +137,14 @@ def _inlined(text: str, names: Names) -> Markup:
 
 
 def count(value: float) -> str:
-    """A number of three digits; a dash for none."""
-    return DASH if math.isnan(value) else f"{value:.3g}"
+    """A number of three digits, a whole one in full; a dash for none.
+
+    >>> count(0.12345), count(1234.0), count(float("nan"))
+    ('0.123', '1234', '–')
+    """
+    if math.isnan(value):
+        return DASH
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
 
 
 def figure(value: float) -> str:

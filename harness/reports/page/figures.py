@@ -81,13 +81,14 @@ def plans(numbers: Numbers) -> Iterator[Plan]:
         yield Plan("performance_profiles", "Quality and time", text, lambda: charts.profile(study, found))
     if {"proximity", "plausibility"} <= set(named):
         text = (
-            "Means over the questions that each method answers. The line joins what nothing beats in both, of the "
-            "methods that answer at least half as many as the best."
+            "Of the nearest accepted counterfactual: means over the questions that all methods answer, but for those "
+            "that answer too few; the line joins what nothing beats in both. Where fewer than ten are common, "
+            "each method's own means, and no line."
         )
         two = named["proximity"], named["plausibility"]
         for dataset in study.datasets:
             title, file = f"Distance against plausibility: {dataset}", f"trade_off_{_plain(dataset)}"
-            yield Plan(file, title, text, lambda dataset=dataset: charts.tradeoff(study, dataset, *two))  # type: ignore[misc]
+            yield Plan(file, title, text, lambda dataset=dataset: charts.tradeoff(numbers, dataset, *two))  # type: ignore[misc]
     if (plan := _person(study, looks)) is not None:
         yield plan
 

@@ -11,12 +11,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from harness.core.explanation import Reason
 from harness.core.wording import some, target_text
-from harness.evaluation import scoring
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
-from harness.evaluation.study import Entry, Study
+from harness.evaluation.study import Study
 from harness.reports import departures, stored
 from harness.reports.overview import overview
 from harness.reports.page import figures
@@ -61,15 +59,13 @@ def write(folder: Path, numbers: Numbers | None = None) -> Path:
     text = environment.get_template("page.html").render(
         name=study.name,
         samples=names.samples,
-        faults=study.faults, machines=study.machines,
+        faults=study.faults, clocks=study.clocks(study.tasks),
         recommendations=recommendations(numbers, names),
         question=_question(study),
         methods=Markup(", ").join(names(method) for method in study.methods),
         provenance=stored.provenance([run for entry in study.entries for run in entry.runs]),
         compared=compared(numbers, names),
         farthest=farthest(numbers, names),
-        impossible=[(task, len(found)) for task, found in study.impossible.items()],
-        sees=[(entry.task, names(entry.method), ", ".join(entry.sees)) for entry in study.entries if entry.sees],
         overview=markdown(overview(numbers)[0], names),
         alone=[(task, _alone(numbers, task, names)) for task in study.tasks],
         papers=_papers(study, folder, names),
@@ -150,23 +146,12 @@ def _failures(study: Study, names: Names) -> Markup | None:
     """Entries in which something other than an accepted counterfactual came back, with counts and reasons."""
     rows = []
     for entry in study.entries:
-        missing = _missing(entry)
+        missing = sum((Counter[str](outcome["missing"]) for outcome in entry.outcomes), Counter[str]())
         if missing or entry.faults:
             texts = [f"{n} {what}" for what, n in missing.most_common(NAMED)]
             texts += [f"{len(missing) - NAMED} further reasons"] if len(missing) > NAMED else []
             rows.append([entry.task, names(entry.method), Markup("<br>").join(texts), _counts(entry.faults)])
     return table(FAILURES, rows) if rows else None
-
-
-def _missing(entry: Entry) -> Counter[str]:
-    """Of all answers of an entry without a counterfactual, every seed's, how many ended with which status and why."""
-    rows = (row for run in entry.runs for row in run.rows() if row["row"] is None)
-    return Counter(f"{row['status']}: {_reason(row)}" for row in rows)
-
-
-def _reason(row: Mapping[str, Any]) -> str:
-    reason = scoring.reason(row)
-    return "finished, with no reason given" if reason == Reason.FINISHED else reason
 
 
 def _stopped(study: Study, folder: Path) -> list[tuple[str, str]]:

@@ -92,8 +92,8 @@ def beside(standing: Standing, found: list[Contest], name: str) -> str:
     """Where no test spans the tasks: of how many tasks the pairs place a method first; how many data sets it takes."""
     text = ""
     if not standing.places:
-        first = sum(contest.placed.get(name) == 1 for contest in found)
-        text += f", first in {first} of {sum(name in contest.values for contest in found)} tasks"
+        first = sum(contest.places.get(name) == 1 for contest in found)
+        text += f", first in {first} of {sum(name in contest.places for contest in found)} tasks"
     if standing.blocks[name] < len(standing.ranks):
         text += f", {standing.blocks[name]} of {len(standing.ranks)} data sets"
     return text
@@ -104,13 +104,13 @@ def places(numbers: Numbers, task: str, names: Names) -> list[tuple[str, Markup]
     lines = []
     for criterion in numbers.criteria if len(numbers.study.of_task(task)) > 1 else ():
         contest = numbers.contest(task, criterion)
-        if contest is None or not contest.places:
+        ranked = [] if contest is None else contest.mean_ranks.dropna().index
+        if contest is None or not len(ranked):
             continue
-        placed = contest.placed
         grouped: dict[str, list[Markup]] = {}
-        for name, place in placed.items():
+        for name, place in contest.places.items():
             grouped.setdefault(str(place), []).append(names(name))
-        few = [names(name) for name in contest.places if name not in placed]
+        few = [names(str(name)) for name in ranked if name not in contest.places]
         grouped |= {"answers too few": few} if few else {}
         texts = (Markup("{}: {}").format(place, Markup(", ").join(those)) for place, those in grouped.items())
         lines.append((criterion.name, Markup("; ").join(texts)))

@@ -1,10 +1,11 @@
-"""The board of a study: for each choice of data set and model, every method's coverage, and its ranks by criterion."""
+"""The board of a study: for each choice of data sets and model, every method's coverage, and its ranks by criterion."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from harness.evaluation.contest import Contest, Criterion, coverages, rank_estimates, standing, too_few
@@ -15,14 +16,14 @@ from harness.reports.page.elements import Names
 from harness.reports.page.which import beside, how, meaning, place_of
 from harness.reports.site.catalogue import kind_of
 
-ALL = ""  # of the data sets, or of the models
+ALL = ""  # of the models
+SEVERAL = 5  # data sets, at most, of which every choice has its numbers; of more, all and each alone
 
 
 def board(numbers: Numbers) -> dict[str, Any]:
     """What the page shows of a study, as JSON data; methods are given by their places in ``methods``."""
     study = numbers.study
     names = Names(study.methods)
-    models = list(dict.fromkeys(entry.model for entry in study.entries))
     return {
         "name": study.name,
         "methods": study.methods,
@@ -30,30 +31,48 @@ def board(numbers: Numbers) -> dict[str, Any]:
         "looks": str(names.samples),
         "marks": [{"colour": names.looks[m]["color"], "shape": names.marker(m, 2)} for m in study.methods],
         "faults": study.faults,
-        "machines": [*study.beside(study.tasks), *study.machines],
+        "clocks": study.clocks(study.tasks),
         "criteria": {c.name: {"better": c.better, "meaning": meaning(numbers, c)} for c in numbers.criteria},
-        "tasks": [{"name": task, **_place(study, task), "absent": study.absent(task)} for task in study.tasks],
-        "views": [
-            {"dataset": dataset, "model": model, **_view(numbers, part)}
-            for dataset in _choices(study.datasets)
-            for model in _choices(models)
-            if (part := _part(study, dataset, model)).entries
-        ],
+        "tasks": [_task(study, task) for task in study.tasks],
+        "choices": choices(study.datasets),
     }
 
 
-def _choices(names: Sequence[str]) -> list[str]:
-    return [ALL, *names] if len(names) > 1 else list(names)
+def choices(datasets: Sequence[str]) -> list[tuple[str, ...]]:
+    """What may be chosen of some data sets: all, then any of them together; of more than five, each alone.
+
+    >>> choices(["a", "b", "c"])
+    [('a', 'b', 'c'), ('a',), ('b',), ('c',), ('a', 'b'), ('a', 'c'), ('b', 'c')]
+    >>> len(choices("abcde")), len(choices("abcdef"))
+    (31, 7)
+    """
+    sizes = range(1, len(datasets)) if len(datasets) <= SEVERAL else [1]
+    return [tuple(datasets), *(choice for size in sizes for choice in combinations(datasets, size))]
 
 
-def _place(study: Study, task: str) -> dict[str, str]:
-    entry = next(entry for entry in study.entries if entry.task == task)
-    return {"dataset": entry.dataset, "model": entry.model}
+def views(numbers: Numbers, chosen: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Of some data sets, by model (``ALL``: of all of them) what methods come to; nothing of models without a run."""
+    models = list(dict.fromkeys(entry.model for entry in numbers.study.entries))
+    parts = {model: _part(numbers.study, chosen, model) for model in ([ALL, *models] if len(models) > 1 else models)}
+    return {model: _view(numbers, part) for model, part in parts.items() if part.entries}
 
 
-def _part(study: Study, dataset: str, model: str) -> Study:
-    """The study of some of the data sets and models."""
-    kept = (e for e in study.entries if dataset in (ALL, e.dataset) and model in (ALL, e.model))
+def _task(study: Study, task: str) -> dict[str, Any]:
+    """A task: who refuses it, who was not asked, and who sees what others do not, by place."""
+    entries = {entry.method: entry for entry in study.entries if entry.task == task}
+    placed = [(place, entries[name]) for place, name in enumerate(study.methods) if name in entries]
+    first = placed[0][1]
+    return {
+        **{"name": task, "dataset": first.dataset, "model": first.model, "absent": study.absent(task)},
+        "refused": [[place, entry.refusal] for place, entry in placed if entry.refusal is not None],
+        "sees": [[place, ", ".join(entry.sees)] for place, entry in placed if entry.sees],
+        "unasked": [place for place, name in enumerate(study.methods) if name not in entries],
+    }
+
+
+def _part(study: Study, datasets: Sequence[str], model: str) -> Study:
+    """The study of some of the data sets, and one of the models or all."""
+    kept = (e for e in study.entries if e.dataset in datasets and model in (ALL, e.model))
     return replace(study, entries=tuple(kept))
 
 
@@ -69,13 +88,8 @@ def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
         single = next((e.coverage for e in part.of_task(tasks[0]) if e.method == method), None)
         shown = _plain(single) if len(tasks) == 1 and single is not None else [_rounded(mean), None, None]
         lines[place] = {"coverage": shown, "least": _rounded(min(values)), "few": method in few, "took": len(values)}
-    refused = [[e.task, numbers.study.methods.index(e.method), e.refusal] for e in part.refused]
-    sees = [[e.task, numbers.study.methods.index(e.method), ", ".join(e.sees)] for e in part.entries if e.sees]
-    asked = {(entry.task, entry.method) for entry in part.entries}
-    absent = [[task, [k for k, m in enumerate(numbers.study.methods) if (task, m) not in asked]] for task in tasks]
     by = {c.name: ranked for c in numbers.criteria if (ranked := _ranked(numbers, part, c))}
-    unasked = [line for line in absent if line[1]]
-    return {"tasks": len(tasks), "methods": lines, "by": by, "refused": refused, "sees": sees, "unasked": unasked}
+    return {"tasks": len(tasks), "methods": lines, "by": by}
 
 
 def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from harness.core.errors import HarnessError, UnsupportedError
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
 from harness.evaluation.study import Study
+from harness.models.canonical import zipped
 from harness.models.runtime.optional import library
 from harness.reports.page.elements import Names, markdown
-from harness.reports.site.board import board
+from harness.reports.site.board import board, choices, views
 from harness.reports.site.catalogue import data, methods
 from harness.reports.site.questions import Asked, answers, questions
 from harness.store.archive import studies
@@ -35,7 +36,8 @@ PAGES = {
     "index": "Board", "question": "One question", "methods": "Methods", "data": "Data sets and models",
     "reproduction": "The papers' tables", "downloads": "Downloads",
 }  # fmt: skip
-FILES = {  # of each study
+TABLES = "tables.zip"
+FILES = {  # in it, of each study
     "summary.csv": "every number of each method and task, with intervals, common means and ranks",
     "pairs.csv": "every pair of methods of a task and criterion, with tests",
     "answers.csv": "every answer: how it ended, what the checker says, what it changes",
@@ -105,6 +107,7 @@ def _fill(site: Path, home: Path, found: Sequence[Numbers]) -> None:
         "charts": CHARTS if _charts(site) else "",
         "studies": listed,
         "files": FILES,
+        "tables": TABLES,
     }
     for name, title in PAGES.items():
         page = environment.get_template("page.html").render(name=name, title=title, pages=PAGES, **RULES, **shown)
@@ -126,11 +129,14 @@ def _study(folder: Path, name: str, numbers: Numbers) -> None:
     """Write the data of a study, and its tables."""
     study, asked = numbers.study, Asked.of(numbers.study)
     _script(folder / "board.js", f"board {name}", board(numbers))
+    for place, chosen in enumerate(choices(study.datasets)):
+        _script(folder / f"view{place}.js", f"view {name} {place}", views(numbers, chosen))
     for place, task in enumerate(study.tasks):
         of_task = (each for each in asked if each.entry.task == task)
         _script(folder / f"task{place}.js", f"task {name} {place}", questions(study.methods, of_task))
-    for file, table in {"summary": numbers.table(), "pairs": numbers.pairs(), "answers": answers(asked)}.items():
-        table.to_csv(folder / f"{file}.csv", index=False)
+    tables = dict(zip(FILES, (numbers.table(), numbers.pairs(), answers(asked)), strict=True))
+    texts = {file: table.to_csv(index=False).encode() for file, table in tables.items()}
+    (folder / TABLES).write_bytes(zipped(texts, deflated=FILES))
 
 
 def _reproduction(home: Path, site: Path) -> list[tuple[str, Markup]]:

@@ -12,9 +12,8 @@ from markupsafe import Markup
 from harness.core.described import described
 from harness.core.space import Feature
 from harness.core.wording import some, target_text
-from harness.evaluation.study import Entry, Study
+from harness.evaluation.study import Entry, Study, as_text
 from harness.reports import departures
-from harness.reports.departures import plain
 from harness.reports.page.elements import Column, table
 
 CONF = departures.METHODS.parent
@@ -68,9 +67,9 @@ def methods(found: Sequence[Study]) -> list[Method]:
         for name, line in lines.items():
             if name != "_target_":
                 one = departed.get((path.stem, name))
-                default = "" if one is None else f"{plain(one.default)}{'; ' if one.why else ''}{one.why}"
+                default = "" if one is None else f"{as_text(one.default)}{'; ' if one.why else ''}{one.why}"
                 what, those = line.comment.partition(departures.REASON)[0].strip(), entries.get(path.stem, [])
-                rows.append([name, plain(line.value), what, default, _otherwise(those, name, line.value)])
+                rows.append([name, as_text(line.value), what, default, _otherwise(those, name, line.value)])
         doc = _first(pkgutil.resolve_name(lines["_target_"].value).__doc__ or "")
         text = described(path, WHOLE)
         listed.append(Method(path.stem, text, doc, table(SETTINGS, rows), *_asked(entries.get(path.stem, []))))
@@ -82,7 +81,7 @@ def _brought(name: str, entries: Sequence[tuple[Study, Entry]]) -> Method:
     """A method that is not of the configuration, as its last run was set; nothing of it is imported."""
     given = dict(entries[-1][1].metas[0]["config"].get("method") or {})
     text = f"of a user's own: {given.pop('_target_', 'a class that was not noted')}"
-    rows = [[setting, plain(value), "", "", _otherwise(entries, setting, value)] for setting, value in given.items()]
+    rows = [[setting, as_text(value), "", "", _otherwise(entries, setting, value)] for setting, value in given.items()]
     return Method(name, text, "", table(SETTINGS, rows), *_asked(entries))
 
 
@@ -92,7 +91,7 @@ def _otherwise(entries: Sequence[tuple[Study, Entry]], setting: str, here: Any) 
     for study, entry in entries:
         for given in (meta["config"].get("method") or {} for meta in entry.metas):
             if given.get(setting, here) != here and not str(here).startswith("${"):  # which each run has resolved
-                found.setdefault(plain(given[setting]), []).append(study.name)
+                found.setdefault(as_text(given[setting]), []).append(study.name)
     return "; ".join(f"{', '.join(dict.fromkeys(those))}: {value}" for value, those in found.items())
 
 

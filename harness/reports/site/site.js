@@ -4,7 +4,7 @@
 const site = (() => {
   const data = new Map();
   const loading = new Map();
-  const selects = new Map();
+  const controls = new Map();
   const pages = {};
 
   /** Keep what a data script brings. */
@@ -36,27 +36,56 @@ const site = (() => {
   /** What is chosen: the part of the address after "#". */
   const state = () => new URLSearchParams(location.hash.slice(1));
 
-  function choose(key, value) {
+  function choose(key, ...values) {
     const chosen = state();
-    if (value) chosen.set(key, value);
-    else chosen.delete(key);
+    chosen.delete(key);
+    values.filter(Boolean).forEach((value) => chosen.append(key, value));
     location.hash = chosen;
   }
 
-  /** A list to choose from in the form; returns what is chosen, by default the first of the options. */
+  /** The control of a key in the form, made anew where it was one of another kind. */
+  function control(key, kind, make) {
+    const known = controls.get(key);
+    if (known?.tagName === kind) return known;
+    const made = make();
+    if (known) known.replaceWith(made);
+    else document.getElementById("choose").append(made);
+    controls.set(key, made);
+    return made;
+  }
+
+  /** A list to choose from; returns what is chosen, by default the first of the options. */
   function offer(key, label, options) {
-    if (!selects.has(key)) {
+    const select = control(key, "LABEL", () => {
       const made = element("select", { name: key });
       made.addEventListener("change", () => choose(key, made.value));
-      document.getElementById("choose").append(element("label", {}, label, made));
-      selects.set(key, made);
-    }
-    const select = selects.get(key);
+      return element("label", {}, label, made);
+    }).querySelector("select");
     const wanted = state().get(key) ?? options[0]?.[0] ?? "";
     const same = select.options.length === options.length && options.every(([value, text], i) => select.options[i].value === value && select.options[i].text === text);
     if (!same) select.replaceChildren(...options.map(([value, text]) => element("option", { value }, text)));
     select.value = options.some(([value]) => value === wanted) ? wanted : (options[0]?.[0] ?? "");
     return select.value;
+  }
+
+  /** Boxes of which any may be ticked; returns what is: by default, and where nothing is, all. */
+  function several(key, label, names) {
+    const set = control(key, "FIELDSET", () => element("fieldset"));
+    const inputs = () => [...set.querySelectorAll("input")];
+    const pick = () => {
+      const ticked = inputs().filter((each) => each.checked);
+      choose(key, ...(ticked.length === names.length ? [] : ticked.map((each) => each.value)));
+    };
+    const box = (name) => {
+      const made = element("input", { type: "checkbox", name: key, value: name });
+      made.addEventListener("change", pick);
+      return element("label", {}, made, name);
+    };
+    const same = inputs().length === names.length && inputs().every((each, i) => each.value === names[i]);
+    if (!same) set.replaceChildren(element("legend", {}, label), ...names.map(box));
+    const wanted = state().getAll(key).filter((name) => names.includes(name));
+    for (const each of inputs()) each.checked = !wanted.length || wanted.includes(each.value);
+    return inputs().filter((each) => each.checked).map((each) => each.value);
   }
 
   const digits = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(3))));
@@ -127,17 +156,19 @@ const site = (() => {
   }
 
   pages.index = async () => {
-    const [shown] = await study();
-    const kinds = ["dataset", "model"].map((kind) => [...new Set(shown.tasks.map((task) => task[kind]))]);
-    const [dataset, model] = ["dataset", "model"].map((kind, i) => {
-      const all = kinds[i].length > 1 ? [["", `all ${kinds[i].length}`]] : [];
-      return offer(kind, kind === "dataset" ? "data set" : "model", [...all, ...kinds[i].map((name) => [name, name])]);
-    });
+    const [shown, place] = await study();
+    const datasets = shown.choices[0];
+    const models = [...new Set(shown.tasks.map((task) => task.model))];
+    const listed = (names) => [...(names.length > 1 ? [["", `all ${names.length}`]] : []), ...names.map((name) => [name, name])];
+    const one = (names) => [offer("dataset", "data set", listed(names))].flatMap((name) => name || names);
+    const chosen = shown.choices.length > datasets.length + 1 ? several("dataset", "data sets", datasets) : one(datasets);
+    const model = offer("model", "model", listed(models));
     const by = offer("by", "requirement", Object.keys(shown.criteria).map((name) => [name, name]));
-    const view = shown.views.find((each) => each.dataset === dataset && each.model === model);
+    const number = shown.choices.findIndex((each) => each.join("\n") === chosen.join("\n"));
+    const view = (await load(`view ${place} ${number}`, `data/${place}/view${number}.js`))[model];
     looks(shown);
     board(shown, view, by);
-    notes(shown, view, (task) => (!dataset || task.dataset === dataset) && (!model || task.model === model));
+    notes(shown, (task) => chosen.includes(task.dataset) && (!model || task.model === model));
     await chart(shown, view, by);
   };
 
@@ -231,17 +262,19 @@ const site = (() => {
   }
 
   /** What is left out of the comparison and why, and where to go from here. */
-  function notes(shown, view, chosen) {
+  function notes(shown, chosen) {
     const said = shown.faults.map((text) => element("p", {}, element("b", {}, text)));
-    said.push(...shown.machines.map((text) => element("p", {}, text)));
+    said.push(...shown.clocks.map((text) => element("p", {}, text)));
     const tasks = shown.tasks.filter(chosen);
     said.push(...tasks.filter((task) => task.absent).map((task) => element("p", { class: "note" }, `${task.name}: ${task.absent}.`)));
     const listed = (title, found) => (found.length ? element("details", { class: "note" }, element("summary", {}, `${title}: ${found.length}`), ...found.map((text) => element("p", {}, text))) : null);
     const linked = tasks.map((task) => element("p", {}, element("a", { href: `question.html#${new URLSearchParams({ study: shown.name, task: task.name })}` }, task.name)));
     said.push(tasks.length ? element("details", { open: "" }, element("summary", {}, "Single questions of these tasks"), ...linked) : null);
-    said.push(listed("refused", (view?.refused ?? []).map(([task, name, why]) => `${shown.methods[name]} refuses ${task}: ${why}`)));
-    said.push(listed("tasks that some methods were not asked about, or did not end", (view?.unasked ?? []).map(([task, places]) => `${task}: ${places.map((place) => shown.methods[place]).join(", ")}`)));
-    said.push(listed("sees what others do not", (view?.sees ?? []).map(([task, name, what]) => `${task}: ${shown.methods[name]} sees ${what}`)));
+    const told = (key, words) => tasks.flatMap((task) => task[key].map(([place, text]) => words(shown.methods[place], task.name, text)));
+    said.push(listed("refused", told("refused", (method, task, why) => `${method} refuses ${task}: ${why}`)));
+    const unasked = tasks.filter((task) => task.unasked.length).map((task) => `${task.name}: ${task.unasked.map((place) => shown.methods[place]).join(", ")}`);
+    said.push(listed("tasks that some methods were not asked about, or did not end", unasked));
+    said.push(listed("sees what others do not", told("sees", (method, task, what) => `${task}: ${method} sees ${what}`)));
     document.getElementById("notes").replaceChildren(...said.filter(Boolean));
   }
 
@@ -266,7 +299,7 @@ const site = (() => {
       `${each.verdict === "accepted" ? "✓ " : each.verdict === "none" ? "" : "✗ "}${each.verdict}`,
       ...moved.map((name) => value(each, name)),
     ]);
-    const refused = shown.views[0].refused.filter(([where]) => where === task).map(([, name, why]) => `${shown.methods[name]} refuses this task: ${why}`);
+    const refused = shown.tasks[number].refused.map(([name, why]) => `${shown.methods[name]} refuses this task: ${why}`);
     document.getElementById("table").replaceChildren(rows.length ? table(columns, rows) : element("p", {}, "No such answer."));
     document.getElementById("notes").replaceChildren(...[still.length ? `No method shown changes: ${still.join("; ")}.` : "", ...refused].filter(Boolean).map((text) => element("p", { class: "note" }, text)));
   };
@@ -305,8 +338,12 @@ const site = (() => {
 
   /** Say what a link names and this site has not; what is shown instead is in the lists. */
   function strays() {
-    const found = [...selects].filter(([key, select]) => state().has(key) && select.value !== state().get(key));
-    for (const [key] of found) document.getElementById("choose").after(element("p", { role: "status" }, `There is no ${key} "${state().get(key)}" here.`));
+    for (const [key, shown] of controls) {
+      const known = [...shown.querySelectorAll("option, input")].map((each) => each.value);
+      for (const name of state().getAll(key).filter((each) => !known.includes(each))) {
+        document.getElementById("choose").after(element("p", { role: "status" }, `There is no ${key} "${name}" here.`));
+      }
+    }
   }
 
   function open() {

@@ -28,14 +28,13 @@ from support.applicants import (
     REGRESSORS,
     SPACES,
     SPLITTING,
-    ask,
     classifier,
     factuals,
-    merit,
     problem_of,
 )
 from support.complete import CONF
 from support.engines import engines
+from support.enumeration import ask, merit
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Status

@@ -38,8 +38,9 @@ from methods.foreign.method import REFUSED, Foreign
 from methods.foreign.process import FarSide, LostError
 from methods.foreign.served import Served, reach_of
 from methods.foreign.served import values as values_of
-from tests.support.applicants import FREE, GRID, SPACES, VALUES, ask, classifier, factuals, problem_of
+from tests.support.applicants import FREE, GRID, SPACES, VALUES, classifier, factuals, problem_of
 from tests.support.carla import compas
+from tests.support.enumeration import ask
 
 HERE = Path(__file__).parent
 SIDES, ASKING, PERL = HERE / "far_sides.py", HERE / "asking.py", HERE / "nearest.pl"
