@@ -171,7 +171,8 @@ def _by_what(entry: Entry, word: str) -> str:
     if word != NOT_PERMITTED:
         return ""
     verdicts = [verdict for run in entry.runs for verdict in run.verdicts() if verdict["verdict"] == word]
-    names = Counter(name for verdict in verdicts for name in verdict["violations"])
+    asked = set(map(str, entry.table.index))
+    names = Counter(name for v in verdicts if str(v["factual"]) in asked for name in v["violations"])
     return f" ({some((f'{name} {n}x' for name, n in names.most_common()), NAMED)})"
 
 

@@ -227,6 +227,12 @@ def test_who_answers_too_few_takes_no_place() -> None:
     assert (over.test is not None, over.too_few, over.places) == (True, {"rare"}, {"a": 1, "c": 2})
 
 
+def test_places_go_to_who_has_more_where_more_is_better() -> None:
+    """Of diversity: b has more in all of twenty questions."""
+    a, b = entry("a", [0.1] * 20), entry("b", [0.2] * 20)
+    assert Contest.of("t", [a, b], MANY).places == {"b": 1, "a": 2}
+
+
 def test_people_of_a_group_share_one_reading_of_the_clock() -> None:
     """So their seconds are compared by nothing; their distances are."""
     metas = ({"n_counterfactuals": 1, "config": {"group": True}},)
@@ -245,6 +251,18 @@ def test_diversity_is_of_the_seeds_that_give_all() -> None:
     several = entry("a", [0.1, 0.1], table=pooled, runs=(None, None, None))
     vars(several)["by_seed"] = tables
     assert MANY.of(several).tolist() == [pytest.approx(0.3), pytest.approx(NAN, nan_ok=True)]
+
+
+def test_diversity_counts_from_half_of_the_seeds_on() -> None:
+    """One of two gives all that is asked for: its value stands, without that of the other."""
+    tables = [
+        pd.DataFrame({"diversity/gower": [value], "filled": [full], "coverage": 1.0})
+        for value, full in ((0.2, 1.0), (0.6, 0.5))
+    ]
+    pooled = pd.concat(tables).groupby(level=0).mean()
+    several = entry("a", [0.1], table=pooled, runs=(None, None))
+    vars(several)["by_seed"] = tables
+    assert MANY.of(several).tolist() == [0.2]
 
 
 # --- a study ------------------------------------------------------------------------------------------------------

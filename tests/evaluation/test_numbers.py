@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.evaluation.numbers import COLUMNS, Numbers
+from harness.evaluation.numbers import COLUMNS, Numbers, numbers_of
 from harness.evaluation.study import Entry, Study
+from harness.reports import summary
 
 SETUP = {"n_counterfactuals": 2, "setup": {"seconds": 2.0, "cpu_seconds": 1.5}}
 
@@ -123,3 +124,14 @@ def test_a_contest_is_found_by_its_task(numbers: Numbers) -> None:
     assert found.task == "d / m"
     assert numbers.contest("a / m", seconds) is None
     assert numbers.contest("z / m", seconds) is None
+
+
+def test_each_time_is_told_under_its_own_name() -> None:
+    """Of 1, 2 and 3 s: the median, 95 hundredths of the way, half of it of the processor; of two also of the model."""
+    one = entry("m", [1.0, 2.0, 3.0])
+    one.table["model_seconds"] = [0.5, math.nan, 0.7]
+    told = {"s": 2.0, "s_p95": 2.9, "cpu_s": 1.0, "model_s": 0.6, "setup_s": 2.0}
+    line = summary.line_of(one)
+    assert {name: line[name] for name in told} == pytest.approx(told)
+    assert numbers_of(one, [])["model_seconds"].value == pytest.approx(0.6)
+    assert "model_s" not in summary.line_of(entry("m", [1.0]))

@@ -9,14 +9,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.studies import stored_run
+from support.tables import GRANTED, started
 
 from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Reason, Status
 from harness.core.problem import Problem
 from harness.evaluation.contest import SECONDS, Criterion, contests
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.pace import Calibration, calibrations, paces, scaled
-from harness.evaluation.study import Study
+from harness.evaluation.study import SCORES, Study, read_scores
+from harness.reports.overview import overview
 from harness.reports.page.charts import reached
+from metrics import _example as loans
 
 RATIOS = {"one": 0.5, "two": 0.6, "three": 0.45}
 HERE = Calibration("far", "near", RATIOS, dict.fromkeys(RATIOS, 5))
@@ -107,6 +111,35 @@ def test_a_study_ranks_seconds_as_calibrated_and_no_others(problem: Problem, tmp
     assert reached(study, contests(study, NEAR))[1]["three"][0] == pytest.approx(0.05)
     shown = Numbers(study).table().query("number == 'seconds' and method == 'three'")["value"].item()
     assert shown == pytest.approx((0.5 * 0.1 + 5) / 2)  # the median of 0.1 s, as on the other, and of a limit of 5 s
+
+
+def test_a_study_leaves_limits_where_they_are(tmp_path: Path) -> None:
+    """By a factor of 2, and a limit of 5 s: 2 s are 4, 4 s are 5, and what went on until its limit stays at 4.9 s."""
+    runs = []
+    for method, cpu in {"one": "far", "two": "far", "three": "near"}.items():
+        ended = Answer(Status.FOUND, GRANTED, Reason.TIME_LIMIT)
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED, GRANTED, ended], method=method)
+        run.update(environment={"cpu": cpu})
+        read_scores(run).assign(seconds=[2.0, 4.0, 4.9]).to_csv(run.path / SCORES)
+        runs.append(run)
+    found = {entry.method: entry for entry in Study.among("s", runs, [HERE]).entries}
+    assert found["one"].table["seconds"].tolist() == [2.0, 4.0, 4.9]
+    assert found["three"].table["seconds"].tolist() == [4.0, 5.0, 4.9]
+    assert found["three"].by_seed[0]["seconds"].tolist() == [4.0, 5.0, 4.9]
+
+
+def test_seconds_without_a_factor_stay_as_they_are() -> None:
+    scores = pd.DataFrame({"coverage": [1.0, 0.0], "seconds": [2.0, 5.0], "cpu_seconds": [1.0, 3.0]})
+    pd.testing.assert_frame_equal(scaled(scores, NAN, 5.0, lambda: ()), scores)
+
+
+def test_other_machines_are_said_where_seconds_are_shown(problem: Problem, tmp_path: Path) -> None:
+    for method, cpu in {"one": "near", "two": "near", "three": "far"}.items():
+        stored_run(tmp_path / "toy", problem, "lr", method).update(environment={"cpu": cpu})
+    numbers = Numbers(Study.of(tmp_path / "toy"))
+    (note,) = numbers.study.machines
+    assert numbers.study.clocks(numbers.study.tasks) == [note]
+    assert f"- {note}\n" in overview(numbers)[0]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from support.tables import GRANTED, YOUNGER
 
+from harness.cli import job
 from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.core.metric import Metric, metric
 from harness.core.objective import Limit, Objective, Term
@@ -21,6 +22,8 @@ from harness.core.target import Label
 from harness.core.wording import SATISFIED
 from harness.evaluation import checker, scoring
 from harness.evaluation.scoring import MetricError
+from harness.evaluation.study import SCORES, Study
+from harness.reports import summary
 from harness.store.rows import answer_row, group_line
 from harness.store.run import StoredRun
 from methods.nearest import Nearest
@@ -286,3 +289,25 @@ def test_means_with_their_errors() -> None:
     assert summary.loc["a"].tolist() == pytest.approx([2.0, 1.0, 2, 3])
     assert summary.loc["b", ["mean", "n", "of"]].tolist() == [4.0, 1, 3]
     assert math.isnan(summary.loc["b", "se"])
+
+
+def test_a_group_counts_once_however_many_people_are_in_it(asked: Asked) -> None:
+    """One person with a point in 1 s, three with three in 4 s: two points, 2.5 s, gaps of 0 and 2 to a bound of 1."""
+    points = [{**GRANTED, "income": income} for income in (80.0, 85.0, 90.0, 95.0)]
+    run = asked(*([(found(point), 0.1)] for point in points))
+    for name, people, seconds in (("one", (0,), 1.0), ("three", (1, 2, 3), 4.0)):
+        own = [points[person] for person in people]
+        explained = GroupExplanation(tuple(map(found, own)), changed=(("income", "age"),) * len(own), bound=1.0)
+        ending = {"status": "FOUND", "seconds": seconds, "fit_seconds": 0.1, "late": False}
+        run.append_group(group_line(name, people, explained, **ending))
+    placed = (("one", 0), ("three", 0), ("three", 1), ("three", 2))
+    for row, (name, point) in zip(run.rows(), placed, strict=True):
+        run.append([row | {"group": name, "point": point}])
+    scores = told(run)
+    scores.to_csv(run.path / SCORES)
+    (entry,) = Study.among("s", [run]).entries
+    assert [entry.groups[f"group/{name}"] for name in ("points", "gap", "seconds")] == [2.0, 1.0, 2.5]
+    line = summary.line_of(entry)
+    assert (line["points"], line["points_gap"]) == (2.0, 1.0)
+    said = "done: 4 factuals, coverage 1.00, validity 1.00, 2 points a group, gap 1, 2.500 s a group"
+    assert job._line(run, scores, "done", 4) == said

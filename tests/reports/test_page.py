@@ -34,7 +34,7 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports import canvas
 from harness.reports.page import against, charts, figures, page
-from harness.reports.page.which import beside, recommendations
+from harness.reports.page.which import beside, places, recommendations
 from metrics import _example as loans
 
 LATE = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no tree was left in time")
@@ -403,6 +403,40 @@ def test_the_line_of_a_trade_off_joins_who_answers_enough() -> None:
     (line,) = axis.lines
     assert np.array(line.get_xydata()).tolist() == [[0.2, 0.5]]
     assert drawn(axis) == [[0.2, 0.5], [0.4, 0.4]]
+
+
+def test_points_of_a_trade_off_are_means_of_the_same_questions() -> None:
+    """Two that the second method does not answer are in no mean; where nine have a common y, each has its own means."""
+    values = {
+        "x": pd.DataFrame({"a": [0.1] * 10 + [0.7] * 2, "b": [0.2] * 10 + [NAN] * 2}),
+        "y": pd.DataFrame({"a": [0.5] * 10 + [1.0] * 2, "b": [0.4] * 10 + [NAN] * 2}),
+    }
+    own = {"nearest/x": 0.2, "nearest/y": 0.6}
+    entries = [SimpleNamespace(method=name, mean=lambda name: SimpleNamespace(value=own[name])) for name in "ab"]
+
+    def contest(task: str, criterion: Criterion) -> Contest:
+        table = values[criterion.name]
+        return Contest(task, criterion, table, table.notna().astype("boolean"))
+
+    numbers: Any = SimpleNamespace(contest=contest, study=SimpleNamespace(of_task=lambda task: entries))
+    two = Criterion("x", "x", "lower"), Criterion("y", "y", "higher")
+    shown, common = charts._means(numbers, "d / m", two)
+    assert common
+    assert shown.loc["a"].tolist() == pytest.approx([0.1, 0.5])
+    assert shown.loc["b"].tolist() == pytest.approx([0.2, 0.4])
+    values["y"].loc[9, "b"] = NAN
+    shown, common = charts._means(numbers, "d / m", two)
+    assert (common, shown.loc["a"].tolist()) == (False, [0.2, 0.6])
+
+
+def test_places_of_a_task_are_told_with_who_answers_too_few() -> None:
+    """Of twelve questions a is the nearer of two in all; the nearest of all answers three."""
+    near = Criterion("proximity", "gower", "lower")
+    values = pd.DataFrame({"a": [0.1] * 12, "b": [0.2] * 12, "rare": [0.05] * 3 + [NAN] * 9})
+    contest = Contest("d / m", near, values, values.notna().astype("boolean"))
+    study = SimpleNamespace(of_task=lambda task: list(values))
+    numbers: Any = SimpleNamespace(criteria=[near], contest=lambda task, criterion: contest, study=study)
+    assert places(numbers, "d / m", Markup) == [("proximity", "1: a; 2: b; answers too few: rare")]  # type: ignore[arg-type]
 
 
 def test_a_trade_off_of_few_common_questions_has_no_line() -> None:

@@ -22,11 +22,12 @@ from support.tables import GRANTED, MEMBER, PATHS, YOUNGER, started
 
 from harness import site as command
 from harness.core.explanation import Answer, Reason, Status
-from harness.evaluation.numbers import Numbers
+from harness.evaluation.numbers import COLUMNS, PAIRED, Numbers
 from harness.evaluation.study import Study
 from harness.reports.canvas import COLOURS
 from harness.reports.departures import departures
 from harness.reports.overview import for_paper, overview
+from harness.reports.site import questions
 from harness.reports.site.board import board, choices, views
 from harness.reports.site.build import PAGES
 from harness.reports.site.catalogue import methods
@@ -170,6 +171,18 @@ def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:
     assert len(table) == 2 * 3 * 12
     assert table.loc[0, "changes"] == "income: 30 → 80; age: 30 → 40"
     assert (table["verdict"] == "accepted").sum() == 2 * (12 + 4 + 1)
+
+
+def test_each_file_of_the_zip_has_its_own_table(home: Path) -> None:
+    with zipfile.ZipFile(home / "site" / "data" / "0" / "tables.zip") as tables:
+        heads = {name: tuple(pd.read_csv(tables.open(name))) for name in tables.namelist()}
+    assert heads == {"summary.csv": COLUMNS, "pairs.csv": PAIRED, "answers.csv": questions.COLUMNS}
+
+
+def test_the_board_says_who_refuses_what_and_why(home: Path) -> None:
+    shown = data(home / "site" / "data" / "0" / "board.js")
+    told = {task["name"]: [(shown["methods"][place], why) for place, why in task["refused"]] for task in shown["tasks"]}
+    assert told == {"loans / lr": [("nearest", "takes no tree; give another")], "loans / rf": []}
 
 
 def test_pages_say_what_things_are(home: Path) -> None:
@@ -363,6 +376,42 @@ def test_data_sets_are_ticked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, w
     assert window.run(f"return {boxes}.length") == 0
     assert chosen(window)["dataset"] == "loans"
     assert window.log("browser") == []
+
+
+@pytest.mark.slow
+@in_browser
+def test_of_two_data_sets_both_or_one_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: Browser, width: int
+) -> None:
+    """From a list; both at first: the first method is the nearer on one of them, its rank the mean of 0 and 1."""
+    folder = several(tmp_path)
+    for run in (folder / "three" / "answers").glob("c-*"):
+        shutil.rmtree(run)
+    assert built(folder, monkeypatch) == 0
+    window.open((folder / "site" / "index.html").as_uri(), width)
+    assert window.run("return document.querySelectorAll('fieldset').length") == 0
+    for dataset, rank in ((None, "0.5"), ("a", "0"), ("b", "1"), ("", "0.5")):
+        if dataset is not None:
+            window.choose("dataset", dataset)
+        found = dict(zip(shown(window, "method"), shown(window, "rank"), strict=True))
+        assert found["one"].partition(" ")[0] == rank
+    assert window.log("browser") == []
+
+
+@pytest.mark.slow
+@in_browser
+def test_what_is_left_out_is_that_of_the_chosen_task(home: Path, window: Browser, width: int) -> None:
+    """One method refuses the first model, and was not asked about the second."""
+    said, why = "return document.getElementById('notes').textContent", "takes no tree; give another"
+    for model, refuses in (("lr", True), ("rf", False)):
+        window.open(f"{(home / 'site').as_uri()}/question.html#question=0&task=loans+%2F+{model}", width)
+        assert (f"nearest refuses this task: {why}" in window.run(said)) is refuses
+    window.open((home / "site" / "index.html").as_uri(), width)
+    assert f"nearest refuses loans / lr: {why}" in window.run(said)
+    window.choose("model", "rf")
+    told = window.run(said)
+    assert "loans / rf: nearest" in told
+    assert "loans / lr" not in told
 
 
 @pytest.mark.slow

@@ -193,6 +193,47 @@ def test_a_question_without_a_counterfactual_is_counted_apart(made: Made, tmp_pa
     assert "not accepted" not in text  # of what was returned all the same
 
 
+def test_what_forbids_is_counted_where_something_exists(tmp_path: Path) -> None:
+    """Of the rival's two younger answers one is to a question of which another method proves that there is none."""
+    none, younger = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail="all is settled"), {**GRANTED, "age": 25}
+    proof = started(tmp_path, loans.problem, loans.factual, [GRANTED, none, GRANTED], method="proof")
+    read_scores(proof).assign(impossible=[0.0, 1.0, 0.0]).to_csv(proof.path / SCORES)
+    started(tmp_path, loans.problem, loans.factual, [GRANTED, younger, younger], method="rival")
+    study = Study.of(tmp_path)
+    assert summary._unaccepted(study.entries, study.tasks) == [
+        "loans / tree: not accepted of rival's counterfactuals: 1 not permitted (age 1x)."
+    ]
+
+
+def test_answers_to_a_question_without_a_counterfactual_are_no_faults(tmp_path: Path) -> None:
+    """Of the rival's two invalid answers one is to a question of which another method proves that there is none."""
+    none = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail="all is settled")
+    proof = started(tmp_path, loans.problem, loans.factual, [GRANTED, none, GRANTED], method="proof")
+    read_scores(proof).assign(impossible=[0.0, 1.0, 0.0]).to_csv(proof.path / SCORES)
+    started(tmp_path, loans.problem, loans.factual, [GRANTED, YOUNGER, YOUNGER], method="rival")
+    found = {entry.method: entry for entry in Study.of(tmp_path).entries}
+    assert (len(found["rival"].table), dict(found["rival"].faults)) == (2, {"invalid": 1})
+    assert [found[name].outcomes[0]["missing"] for name in ("proof", "rival")] == [{}, {}]
+
+
+def test_why_none_exists_is_what_most_proofs_say() -> None:
+    gone = {0: "proof, frozen"} | dict.fromkeys(range(1, 6), "proof, settled")
+    assert Study("s", (), {("d / m", ""): gone}, ()).absent("d / m") == (
+        "none exists for 6 questions (0, 1, 2, 3, 4, ...), which are counted apart: proof, settled"
+    )
+
+
+def test_a_run_in_a_sentence(tmp_path: Path) -> None:
+    """Nothing came back, so both questions count 5 s; a name that has "nan" in it stays."""
+    run = started(tmp_path, loans.problem, loans.factual, [None, None], method="finance")
+    run.update(sees=["reference=all"])
+    (entry,) = Study.among("s", [run]).entries
+    assert mlflow_run._note(entry) == (
+        "**finance** on loans / tree, 2 questions: coverage 0.00, validity –, median 5 s. "
+        "It sees what others do not: reference=all."
+    )
+
+
 def test_why_none_exists_is_the_provers_word_and_under_its_constraints(tmp_path: Path) -> None:
     """Whoever was asked first; another list of constraints is said, and its proof holds of it alone."""
     proof = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail="all is settled")

@@ -124,6 +124,13 @@ def test_what_was_not_run_is_counted_and_not_shown(made: Made, comparison: Compa
     assert math.isnan(line(lines, "Guess", "continuous_proximity")["published"])
 
 
+def test_a_row_says_how_many_people_are_behind_it(made: Made, comparison: Comparison) -> None:
+    """Of four asked three have an answer, and one of these is accepted."""
+    text, _ = comparison.build([made(method="exact")])
+    (ours,) = [line for line in text.splitlines() if "| ours |" in line]
+    assert ours.endswith("| 0.25 | 3 of 4 |")
+
+
 def test_the_best_of_a_column_is_bold(made: Made, comparison: Comparison) -> None:
     """By the metric's direction, among methods, published and ours each; ties are all best."""
     cells = [made(GRANTED, method="exact"), made(GRANTED, MEMBER, method="guess"), made(None, method="Other")]
