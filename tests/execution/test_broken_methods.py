@@ -67,7 +67,7 @@ def outcomes(method: Any, limits: Limits = BRIEF) -> list[Answer]:
     return [answer for outcome in found for answer in outcome.explanation.answers]
 
 
-@pytest.mark.parametrize("place", ["refuse_act", "claim_act"])
+@pytest.mark.parametrize("place", ["refuse_act", pytest.param("claim_act", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("act", "status", "reason", "words"),
     [

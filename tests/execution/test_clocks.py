@@ -184,11 +184,10 @@ def compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("cache", "first_use", "fits", "compiled"),
     [
-        (True, False, [2, 1], [False, False]),
-        (False, False, [2, 2], [True, True]),
-        (True, True, [1, 1], [True, True]),
+        pytest.param(True, False, [2, 1], [False, False], id="cached"),
+        pytest.param(False, False, [2, 2], [True, True], id="never cached", marks=pytest.mark.slow),
+        pytest.param(True, True, [1, 1], [True, True], id="first use", marks=pytest.mark.slow),
     ],
-    ids=["cached", "never cached", "first use"],
 )
 def test_a_set_up_that_compiled_is_measured_again(
     problem: Problem,
@@ -271,7 +270,9 @@ def test_whose_kernel_begins_is_told_by_its_dispatcher(module: str, told: int) -
     assert heard[1:] == [*["begun"] * told, event, event]
 
 
-@pytest.mark.parametrize(("library", "lines"), [("harness.core.compiling", 1), ("numba", 0)])
+@pytest.mark.parametrize(
+    ("library", "lines"), [("harness.core.compiling", 1), pytest.param("numba", 0, marks=pytest.mark.slow)]
+)
 def test_who_waits_for_our_kernels_is_told_once(
     library: str, lines: int, problem: Problem, module: Any, tmp_path: Path, monkeypatch: Any, capfd: Any
 ) -> None:

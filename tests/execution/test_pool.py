@@ -146,15 +146,17 @@ FAILED = {(Status.FAILED, Reason.CRASH)}
     [
         ("sleep", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
         ("exit", LIMITS, FAILED, "ended with code 3"),
-        ("spin", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
+        pytest.param(
+            *("spin", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"), marks=pytest.mark.slow
+        ),
         ("native", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
         ("fork", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
-        ("abort", LIMITS, FAILED, "ended with code -6"),
+        pytest.param("abort", LIMITS, FAILED, "ended with code -6", marks=pytest.mark.slow),
         ("segfault", LIMITS, FAILED, "ended with code -11"),
         ("raise", LIMITS, FAILED, "LookupError: no such luck"),
         ("hoard", replace(LIMITS, memory=2.0), {(Status.GAVE_UP, Reason.MEMORY)}, "memory limit"),
         ("too few", LIMITS, FAILED, "asked for 2 answers and gave 1"),
-        ("NaN", LIMITS, FAILED, "missing values"),
+        pytest.param("NaN", LIMITS, FAILED, "missing values", marks=pytest.mark.slow),
         ("factual", LIMITS, FAILED, "handed the factual back"),
         ("columns", LIMITS, FAILED, "columns"),
     ],

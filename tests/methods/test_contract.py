@@ -40,7 +40,7 @@ WRAPPERS = ("methods.dice", "methods.carla", "methods.peers", "methods.scorecard
 # people of the torch network whose age is immutable 4 are; with age free all 12 points hold, as the library found them.
 PUT_BACK = "pertcf"
 GENERAL = "nearest"  # the method that meets every model
-QUICK = ("lr", "cart", "rf", "gbm", "mlp", "scorecard", "ridge", "rf_regressor")  # kinds of models of the quick tests
+QUICK = ("lr", "cart", "rf", "mlp", "scorecard", "rf_regressor")  # kinds of models of the quick tests
 # Variants, of which some take minutes on the small problem, and methods in environments that may have to be made.
 LONG = {
     name for name in METHODS
@@ -79,7 +79,13 @@ MODEL_KINDS, METHOD_KINDS = kinds("model", MODELS), kinds("method", METHODS)
 PAIRS = [pair for pair in product(DATASETS, MODEL_KINDS) if (pair[0] in REGRESSION) == (pair[1] in REGRESSORS)]
 # Each kind of method meets each kind of model; those that differ in numbers and options meet two of the other side.
 MET = [
-    of(method, model, slow=method in LONG or (method not in {GENERAL, "ce_ocl"} and model not in QUICK))
+    of(
+        method,
+        model,
+        slow=method in LONG
+        or (method not in {GENERAL, "ce_ocl"} and model not in QUICK)
+        or (method, model) == ("robust", "mlp"),
+    )  # 20 s
     for method, model in product(METHODS, MODELS)
     if (model in MODEL_KINDS and method in METHOD_KINDS)
     or method == GENERAL
@@ -211,7 +217,9 @@ def own_case(name: str, method: str) -> Case:
     return case_of(method, *own(name))
 
 
-@pytest.mark.parametrize(("method", "name"), [of(*pair) for pair in product(METHOD_KINDS, SETTINGS)])
+@pytest.mark.parametrize(
+    ("method", "name"), [of(*pair, slow=pair[0] in LONG | {"robust"}) for pair in product(METHOD_KINDS, SETTINGS)]
+)
 def test_method_on_a_model_from_a_file(method: str, name: str) -> None:
     laws.judge(own_case(name, method), *laws.ALL)
 

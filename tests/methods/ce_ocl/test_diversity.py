@@ -164,7 +164,9 @@ def nearest_of_each(
     return sorted(values[list(set(best))])
 
 
-@pytest.mark.parametrize("model", ["lr", "cart", "rf", "gbm", "mlp"])
+@pytest.mark.parametrize(
+    "model", ["lr", "cart", "rf", *(pytest.param(m, marks=pytest.mark.slow) for m in ("gbm", "mlp"))]
+)
 @pytest.mark.parametrize("name", ASSIGNED)
 def test_assignments_are_the_best_points_of_each(model: str, name: str) -> None:
     """The least objectives over all points, one an assignment of changes, categories, leaves and phases; all proven."""

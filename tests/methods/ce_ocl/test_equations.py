@@ -46,7 +46,7 @@ def network(estimator: Any, inputs: np.ndarray, targets: np.ndarray, rng: np.ran
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 1e4])
-@pytest.mark.parametrize("hidden", [(6,), (5, 4)])
+@pytest.mark.parametrize("hidden", [(6,), pytest.param((5, 4), marks=pytest.mark.slow)])
 def test_the_closest_point_that_keeps_an_equation(hidden: tuple[int, ...], alpha: float) -> None:
     """The model of the effect is a network as the classifier is; both are bounded within what the first guess costs."""
     asked = 0

@@ -130,7 +130,7 @@ def network(kind: str) -> list[Problem]:
     return [make(kind, seed) for seed in range(4)]
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 12))])
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_cheaper_exists(kind: str, case: int) -> None:
     """What is found costs as little as the best of all valid points, and none is found only where there is none."""

@@ -194,7 +194,7 @@ def test_many_points_enter_as_they_are_needed() -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.0, 10000.0])
-@pytest.mark.parametrize("model", ["boosting", "deep"])
+@pytest.mark.parametrize("model", [pytest.param("boosting", marks=pytest.mark.slow), "deep"])
 def test_a_deadline_leaves_an_honest_bound(model: str, alpha: float) -> None:
     """Out of time, the bound is at most the optimum."""
     problem = make(MODELS[model], seed=6)
@@ -228,7 +228,9 @@ def test_the_fewest_changes_are_found_whatever_the_distance(model: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [m if m in {"forest", "network"} else pytest.param(m, marks=pytest.mark.slow) for m in MODELS]
+)
 def test_no_valid_point_of_a_part_keeps_a_core(model: str, seed: int) -> None:
     """Nor changes fewer numbers than are found."""
     problem = make(MODELS[model], seed=seed)

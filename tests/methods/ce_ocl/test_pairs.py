@@ -55,7 +55,7 @@ def pairs() -> list[Any]:
         for place, (first, second) in enumerate(itertools.product(FAMILIES[one], FAMILIES[other])):
             models = REGRESSORS if "number" in (first, second) else CLASSIFIERS
             for model in models:
-                quick = model == models[(place + number) % len(models)] and place % 3 == number % 3
+                quick = model == models[(place + number) % len(models)] and place % 6 == number % 6
                 marks = () if quick else pytest.mark.slow
                 cases.append(
                     pytest.param(model, (one, first), (other, second), id=f"{first}-{second}-{model}", marks=marks)

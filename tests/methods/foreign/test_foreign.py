@@ -63,6 +63,7 @@ ABSENT = (  # of an environment that cannot be made here: uv, the Python or the 
 )  # fmt: skip
 DATASETS = {"ocean_cp": "compas", "pertcf": "compas", "reachml": "compas_binned", "ellice": "compas"}  # by method
 SLOW = {"pertcf", "ellice"}  # many predictions; an environment of 1.2 GB, made in over a minute
+ALIKE = {"list", "half", "question", "category", "status", "reason"}  # told as others of which the quick tests are
 WITHOUT_FAULT = {"silence": Reason.TIME_LIMIT, "memory": Reason.MEMORY}
 
 
@@ -74,7 +75,9 @@ def explained(
     return sorted(outcomes, key=lambda outcome: outcome.factual)
 
 
-@pytest.mark.parametrize("kind", [*SAID, *WITHOUT_FAULT])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind in ALIKE else kind for kind in [*SAID, *WITHOUT_FAULT]]
+)
 def test_what_a_far_side_does_wrong_costs_one_factual(kind: str, tmp_path: Path) -> None:
     problem = problem_of(classifier("cart"), "yes")
     program = (sys.executable, "{script}", kind, str(tmp_path / "once"))
