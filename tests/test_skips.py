@@ -18,7 +18,8 @@ import pytest
 def test_refused():
     pytest.skip("refused: it takes no model")
 
-@pytest.mark.parametrize("word", ["a b"])
+@pytest.mark.xdist_group("one")
+@pytest.mark.parametrize("word", ["a b", "a@b"])
 @pytest.mark.skip(reason={reason})
 def test_marked(word):
     pass
@@ -31,7 +32,8 @@ def skipped(text: str, reason: str, folder: Path) -> Path:
     (folder / "tests").mkdir()
     (folder / "tests" / "test_some.py").write_text(text.replace("{reason}", repr(reason)))
     report = folder / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", "--rootdir", str(folder), str(folder)]
+    grouped = ("-n", "1", "--dist", "loadgroup")  # as .ci/run has it: xdist adds the group to a test's name
+    command = [sys.executable, "-m", "pytest", *grouped, f"--junitxml={report}", "--rootdir", str(folder), str(folder)]
     subprocess.run(command, cwd=folder, capture_output=True, check=False)
     return report
 
@@ -47,14 +49,16 @@ def test_a_reason_on_no_list_fails(text: str, reason: str, code: int, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("text", "test"), [(TESTS, "test_some.py::test_marked[a b]"), (WHOLE, "test_some.py")], ids=["a test", "a file"]
+    ("text", "tests"),
+    [(TESTS, ["test_some.py::test_marked[a b]", "test_some.py::test_marked[a@b]"]), (WHOLE, ["test_some.py"])],
+    ids=["a test", "a file"],
 )
 def test_what_lacks_an_extra_is_named_as_pytest_names_it(
-    text: str, test: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, tests: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = skipped(text, "onnx is in the extra 'onnx'", tmp_path)
     assert runpy.run_path(str(CI / "skips.py"))["main"](["--tests", str(report), LISTS[1]]) == 0
-    assert capsys.readouterr().out == f"tests/{test}\n"
+    assert capsys.readouterr().out == "".join(f"tests/{test}\n" for test in tests)
 
 
 def test_each_extra_is_run_by_one_of_the_commands() -> None:
