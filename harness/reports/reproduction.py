@@ -53,7 +53,7 @@ LEGEND = (
 
 
 # Notes on columns that tables have and this page has not, and on rows that it counts.
-ELSEWHERE = re.compile(r"^- (\*ours(, valid)?\*:|Mean \(standard error\)|\d+ published rows? (is|are) not shown)")
+ELSEWHERE = re.compile(r"^- (\*ours(, accepted)?\*:|Mean \(standard error\)|\d+ published rows? (is|are) not shown)")
 
 
 @dataclass(frozen=True)
