@@ -254,13 +254,16 @@ def rank_estimates(study: Study, standing: Standing, found: Sequence[Contest]) -
         parts = [statistics.resampled(table.reindex(questions, columns=known.columns), seed) for table in tables]
         draws.append(np.ma.masked_invalid(parts).mean(axis=0).filled(math.nan))
         sizes.append(len(questions))
-    estimates = {}
-    for place, (method, value) in enumerate(standing.ranks.mean().items()):
-        took = np.flatnonzero(known[method])
-        means = pd.Series(np.mean([draws[k][:, place] for k in took], axis=0) if len(took) else [math.nan])
-        low, high = means.quantile([LEVEL / 2, 1 - LEVEL / 2])
-        estimates[str(method)] = Estimate(float(value), float(low), float(high), sum(sizes[k] for k in took))
-    return estimates
+    took = known.to_numpy()
+    drawn = np.where(took[:, None], np.reshape(draws, (len(took), statistics.RESAMPLES, took.shape[1])), 0.0)
+    with np.errstate(invalid="ignore"):
+        means = pd.DataFrame(drawn.sum(axis=0) / took.sum(axis=0), columns=known.columns)
+    lows, highs = means.quantile([LEVEL / 2, 1 - LEVEL / 2]).to_numpy()
+    values, questions = standing.ranks.mean(), np.array(sizes, int) @ took
+    return {
+        str(name): Estimate(float(values[name]), float(low), float(high), int(n))
+        for name, low, high, n in zip(known.columns, lows, highs, questions, strict=True)
+    }
 
 
 def coverages(study: Study) -> dict[str, list[float]]:

@@ -99,11 +99,11 @@ def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, An
     if all(contest.values.shape[1] < 2 for contest in found):
         return {}
     stands = standing(part, criterion, found)
-    estimates = rank_estimates(part, stands, found)
+    estimates, places = rank_estimates(part, stands, found), {m: k for k, m in enumerate(numbers.study.methods)}
     own = _common(found[0]) if len(tasks) == 1 else {}
     lines = [
         {
-            "method": numbers.study.methods.index(name),
+            "method": places[name],
             "rank": _plain(estimates[name]),
             "place": place_of(stands, name),
             "beside": beside(stands, found, name).removeprefix(", "),
