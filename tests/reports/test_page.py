@@ -364,16 +364,18 @@ def test_one_person_is_told_what_is_wrong() -> None:
 
 
 def test_a_task_without_a_rival_is_won_by_nobody() -> None:
-    """Of three tasks the first of two is first in one; in the third it is alone."""
+    """Of four tasks the first of two is first in one; in the third it is alone, in the fourth it answers too few."""
     near = Criterion("proximity", "distance/gower", "lower")
 
-    def contest(task: str, **values: float) -> Contest:
+    def contest(task: str, answered: int = 12, **values: float) -> Contest:
         table = pd.DataFrame({name: [value] * 12 for name, value in values.items()})
+        table.loc[answered:, "one"] = NAN
         return Contest(task, near, table, table.notna().astype("boolean"))
 
     found = [contest("a", one=0.1, two=0.2), contest("b", one=0.2, two=0.1), contest("c", one=0.1)]
+    found += [contest("d", answered=3, one=0.1, two=0.2)]
     standing = Standing(near, pd.DataFrame({"one": [0.0]}), None, {}, frozenset())
-    assert beside(standing, found, "one") == ", first in 1 of 2 tasks"
+    assert beside(standing, found, "one") == ", first in 1 of 3 tasks"
 
 
 def traded(*points: tuple[str, float, float, float]) -> Axes:

@@ -93,7 +93,7 @@ def beside(standing: Standing, found: list[Contest], name: str) -> str:
     text = ""
     if not standing.places:
         first = sum(contest.places.get(name) == 1 for contest in found)
-        text += f", first in {first} of {sum(name in contest.places for contest in found)} tasks"
+        text += f", first in {first} of {sum(name in contest.mean_ranks.dropna() for contest in found)} tasks"
     if standing.blocks[name] < len(standing.ranks):
         text += f", {standing.blocks[name]} of {len(standing.ranks)} data sets"
     return text
