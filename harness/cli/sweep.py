@@ -137,10 +137,10 @@ def _of_slurm(launcher: DictConfig) -> bool:
 def _jobs(config: DictConfig) -> list[list[str]]:
     """The overrides of each run: the product of the sweep's comma-separated choices; none where they are not known."""
     grid = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
-    parsed = OverridesParser.create().parse_overrides(grid + list(config.hydra.overrides.task))
     try:
+        parsed = OverridesParser.create().parse_overrides(grid + list(config.hydra.overrides.task))
         return [job for batch in BasicSweeper.split_arguments(parsed, None) for job in batch]
-    except Exception:  # another sweeper decides as it goes
+    except Exception:  # another sweeper decides as it goes, and Hydra says what is no choice
         return []
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
-from harness.cli import job, process, progress
+from harness.cli import job, process, progress, sweep
 from harness.cli.process import BEGAN, CELLS
 
 ROOT = Path(__file__).parents[2]
@@ -145,3 +146,12 @@ def test_where_none_exists_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -
     assert job._line(stored, scores, "done", 3) == line
     assert job._merit(scores, {"coverage": 1.0, "seconds": -1.0}) == pytest.approx(1.0 - 0.2)
     assert job._line(stored, scores.iloc[2:], "done", 1) == "done: 1 factuals, none exists for 1"
+
+
+def test_what_is_no_setting_is_left_to_hydra() -> None:
+    """So that what else is wrong, such as a sweeper that is not installed, is said."""
+    hydra = {"sweeper": {"params": {"method.a": "1,2"}}, "overrides": {"task": ["seed=3"]}}
+    config = OmegaConf.create({"hydra": hydra})
+    assert sweep._jobs(config) == [["method.a=1", "seed=3"], ["method.a=2", "seed=3"]]
+    config.hydra.sweeper.params = {"method.a 2020-01-31T10:00": "1,2"}
+    assert sweep._jobs(config) == []
