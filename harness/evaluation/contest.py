@@ -152,7 +152,7 @@ class Contest:
     @cached_property
     def mean_ranks(self) -> pd.Series:
         """By method, best first."""
-        return _best_first(self.ranks)
+        return best_first(self.ranks)
 
     @cached_property
     def best(self) -> set[str]:
@@ -198,7 +198,7 @@ class Standing:
     @property
     def mean_ranks(self) -> pd.Series:
         """By method, best first."""
-        return _best_first(self.ranks)
+        return best_first(self.ranks)
 
     @property
     def blocks(self) -> pd.Series:
@@ -206,10 +206,10 @@ class Standing:
         return self.ranks.notna().sum()
 
 
-def _best_first(ranks: pd.DataFrame) -> pd.Series:
+def best_first(ranks: pd.DataFrame) -> pd.Series:
     """Means of columns, least first; equal ones by name, so that the order in which methods were run decides nothing.
 
-    >>> _best_first(pd.DataFrame({"b": [0.0, 1.0], "c": [0.0, 0.2], "a": [0.5, 0.5]})).index.tolist()
+    >>> best_first(pd.DataFrame({"b": [0.0, 1.0], "c": [0.0, 0.2], "a": [0.5, 0.5]})).index.tolist()
     ['c', 'a', 'b']
     """
     return ranks.mean().sort_index().sort_values(kind="stable")
@@ -233,7 +233,7 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
     test, few = statistics.friedman(blocks[[name for name in blocks if name in whole]]), too_few(study)
     places: Mapping[str, int] = {}
     if test is not None:
-        ordered = [str(name) for name in _best_first(blocks).index if name in whole and name not in few]
+        ordered = [str(name) for name in best_first(blocks).index if name in whole and name not in few]
         known = test.pairs
         places = statistics.places(ordered, lambda one, other: bool(known.loc[one, other] < LEVEL))
     elif len(found) == 1:

@@ -331,14 +331,14 @@ def posthocs() -> ModuleType:
     return scikit_posthocs
 
 
-def places(ordered: Sequence[str], apart: Callable[[str, str], bool]) -> dict[str, int]:
+def places(ordered: Sequence[str], beats: Callable[[str, str], bool]) -> dict[str, int]:
     """The place of each method: 1 + the number of methods placed before; shared with those like the first of it.
 
     Parameters
     ----------
     ordered
         Methods, best first.
-    apart
+    beats
         Whether a test finds the first of two methods better than the second.
 
     >>> places(["a", "b", "c", "d"], lambda first, other: (first, other) in {("a", "c"), ("a", "d")})
@@ -347,7 +347,7 @@ def places(ordered: Sequence[str], apart: Callable[[str, str], bool]) -> dict[st
     found: dict[str, int] = {}
     first, place = "", 0
     for number, name in enumerate(ordered, start=1):
-        if not first or apart(first, name):
+        if not first or beats(first, name):
             first, place = name, number
         found[name] = place
     return found

@@ -13,7 +13,7 @@ import pandas as pd
 from harness.core.gaps import same
 from harness.core.space import Feature
 from harness.core.tolerances import NO_DISTANCE
-from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing
+from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing, best_first
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import LEVEL, posthocs
@@ -202,7 +202,7 @@ def critical(standing: Standing, looks: Looks) -> Figure:
     """Mean ranks on a line; a bar joins methods that Nemenyi's test does not tell apart."""
     assert standing.test is not None
     names = list(standing.test.pairs.columns)
-    ranks = standing.mean_ranks[names].sort_values(kind="stable")
+    ranks = best_first(standing.ranks[names])
     ranks.index = pd.Index([_wrapped(str(name), NAME) for name in ranks.index])
     known = dict(zip((_wrapped(str(name), NAME) for name in names), names, strict=True))
     test = standing.test.pairs.set_axis(list(known), axis=0).set_axis(list(known), axis=1)
@@ -228,7 +228,7 @@ def critical(standing: Standing, looks: Looks) -> Figure:
 def heat(standings: Mapping[str, Standing], looks: Looks) -> Figure:
     """Methods × criteria, each cell the mean normalised rank; dark is good."""
     table = pd.DataFrame({name: standing.mean_ranks for name, standing in standings.items()})
-    table = table.loc[table.mean(axis=1).sort_values().index]
+    table = table.loc[best_first(table.T).index]
     figure = blank(COLUMN, _row_height(map(str, table.index)) * len(table) + 0.75)
     axis = figure.subplots()
     axis.imshow(table.to_numpy(), cmap="cividis", vmin=0, vmax=1, aspect="auto")
