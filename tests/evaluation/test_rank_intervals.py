@@ -64,8 +64,7 @@ def test_people_of_other_data_sets_are_drawn_apart() -> None:
 
 def test_who_refuses_a_data_set_is_ranked_by_the_others() -> None:
     found = estimates(x=VALUES.assign(c=math.nan), y=VALUES)
-    assert found["c"].n == 8
-    assert found["c"].value == 1.0
+    assert found["c"] == statistics.Estimate(1.0, 1.0, 1.0, 8)
 
 
 def test_one_question_has_no_spread() -> None:
