@@ -419,3 +419,18 @@ def test_wrong_hulls_are_named(wrong: dict[str, Any]) -> None:
         Robust(**wrong)
     with pytest.raises(ValueError, match=r"probability is 1.5; it must be in \(0, 1\)"):
         Robust(rho=None, probability=1.5, sigma=0.1)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_cut_neighbourhood_ends_at_the_bounds(norm: str) -> None:
+    """Valid is 0.4 to 0.65, too narrow for a radius of 0.15; cut at 0.6, the nearest centre is at 0.55."""
+    space = Space((Feature("a", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, 0.6)),))
+    values = np.array([0.0, 0.2, 0.39, 0.41, 0.5, 0.64, 0.66, 0.8, 1.0])
+    frame = pd.DataFrame({"a": values})
+    tree = DecisionTreeClassifier(random_state=0).fit(space.encode(frame), (values > 0.4) & (values < 0.65))
+    labels = np.where((values > 0.4) & (values < 0.65), "yes", "no").astype(object)
+    problem = Problem(space, Classifier(tree, space_inputs(space), ("no", "yes")), frame, labels, Label("yes"))
+    assert solved(problem, Robust(rho=0.15, norm=norm), {"a": 0.1}).row is None
+    row = solved(problem, Robust(rho=0.15, norm=norm, clip=True), {"a": 0.1}).row
+    assert row is not None
+    assert row["a"] == pytest.approx(0.55, abs=1e-6)
