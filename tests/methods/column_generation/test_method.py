@@ -147,6 +147,20 @@ def test_solvers_agree(model: str, limited: bool) -> None:
                 assert theirs.status is ours.status
 
 
+def test_the_printed_program_has_nothing_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rows on instances that share no point, as they would be among those added."""
+    posed_with, own = [], programs._one_point
+
+    def noted(group: Group, cliques: list[np.ndarray], added: bool) -> Any:
+        posed_with.append((len(cliques) > 0, added))
+        return own(group, cliques, added)
+
+    monkeypatch.setattr(programs, "_one_point", noted)
+    problem = posed("linear")
+    asked(ColumnGeneration(2, solver="milp_paper"), problem, negatives(problem, 5, 4))
+    assert posed_with == [(False, False)]
+
+
 @pytest.mark.parametrize("without", [False, True])
 @pytest.mark.parametrize("limited", [False, True])
 def test_the_program_is_exact(limited: bool, without: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,16 @@ def test_costs_of_features_are_minimised(problem_of: ProblemOf) -> None:
     assert moved(50.0) < 0.5 * moved(0.02)
 
 
+def test_what_does_not_move_keeps_its_last_digit() -> None:
+    """Where encoding and decoding do not: the factual's own value is handed back."""
+    debt = next(value for value in np.linspace(0.01, 9.99, 999).tolist() if value / 10 * 10 != value)
+    found = MdPso(pull_back=True).fit(toy_problem()).explain(FACTUAL.assign(debt=debt), 1, rng(), soon())
+    row = found.answers[0].row
+    assert row is not None
+    assert row["income"] > 60
+    assert row["debt"] == debt
+
+
 def test_up_costs_what_up_costs() -> None:
     """Numbers that rise and fall, one measured by the population that it passes: worked out."""
     problem, method = toy_problem(), MdPso()
