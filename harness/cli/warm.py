@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 
+from harness.core.processes import die_with_parent
 from harness.execution.clocks import CompileClock
 
 MODULE = "methods.warming"  # its questions reach all kernels; imported only here, with everything that methods need
+PROCESSES = 4  # the most; questions share kernels, which processes that meet in them compile twice
 
 
 def compile_all() -> None:
     """Fit each method that has kernels; where numba's cache holds them all, that takes seconds and changes nothing."""
-    clock, began = CompileClock(), time.monotonic()
+    began, compiled = time.monotonic(), 0.0
     questions = import_module(MODULE).QUESTIONS
     print("compiling the searches of all methods: minutes on a fresh machine, seconds where they are compiled")
-    for number, question in enumerate(questions, start=1):
-        before = clock.seconds
-        problem = question.problem
-        question.method.refuses(problem)
-        question.method.fit(problem)
-        spent = clock.seconds - before
-        done = f"compiled in {spent:.0f} s" if spent else "compiled already"
-        print(f"[{number}/{len(questions)}] {question.title}: {done}", flush=True)
-    print(f"done: {clock.seconds:.0f} s of compiling, {time.monotonic() - began:.0f} s in all")
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, PROCESSES), initializer=_begin) as pool:
+        asked = {pool.submit(_compile, MODULE, number): question for number, question in enumerate(questions)}
+        for number, done in enumerate(as_completed(asked), start=1):
+            compiled += (spent := done.result())
+            told = f"compiled in {spent:.0f} s" if spent else "compiled already"
+            print(f"[{number}/{len(questions)}] {asked[done].title}: {told}", flush=True)
+    print(f"done: {compiled:.0f} s of compiling, {time.monotonic() - began:.0f} s in all")
+
+
+def _begin() -> None:
+    """Have a process end with this one, and without a word where it is interrupted."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _compile(module: str, number: int) -> float:
+    """Seconds of compiling for a question of a module."""
+    clock, question = CompileClock(), import_module(module).QUESTIONS[number]
+    problem = question.problem
+    question.method.refuses(problem)
+    question.method.fit(problem)
+    return clock.seconds

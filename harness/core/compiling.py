@@ -7,15 +7,19 @@ cache looks at a kernel's own file alone; here at those that its helpers and con
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import gc
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from numba.core import compiler, config, event, sigutils, types
+from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
@@ -111,6 +115,25 @@ class _Helper(CPUDispatcher):
             return made.entry_point
 
 
+class _Kept(IndexDataCacheFile):
+    """A kernel's files in numba's cache: an index, and a file of code for each of the types that it was compiled for.
+
+    Numba writes the index first and locks nothing. So two processes that compile for other types at once would give
+    both codes one name, and one that is killed in between would leave an index that names older code.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write the code, then the index that names it, while no other process does."""
+        kept: Any = self
+        with open(Path(kept._cache_path) / "kernels.lock", "w") as lock:
+            with suppress(OSError):  # of file systems without locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            known = kept._load_index()
+            name = known.get(key) or next(filter(lambda n: n not in known.values(), map(kept._data_name, count(1))))
+            kept._save_data(name, data)
+            kept._save_index({**known, key: name})
+
+
 class Kernel(CPUDispatcher):
     """A compiled function: called from Python it is whole and cached, called from a kernel a part of that one."""
 
@@ -124,6 +147,7 @@ class Kernel(CPUDispatcher):
         function = self.py_func
         file, (top, *rest) = Path(function.__code__.co_filename), function.__module__.split(".")
         kept: Any = self._cache._cache_file  # type: ignore[attr-defined]
+        kept.__class__ = _Kept
         root = file.parents[len(rest) + (file.stem == "__init__")]
         kept._source_stamp = kept._source_stamp, _digest(file, top, root)
 

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from harness.cli import main, warm
 
-
-@dataclass
-class Asked:
-    """A question whose method notes that it was refused or fitted."""
-
-    title: str
-    done: list[str]
-
-    @property
-    def problem(self) -> str:
-        return self.title
-
-    @property
-    def method(self) -> Any:
-        return SimpleNamespace(refuses=lambda p: self.done.append(f"refuses {p}"), fit=self.done.append)
+QUESTIONS = """
+from pathlib import Path
+from types import SimpleNamespace
 
 
-def test_each_method_is_fitted_and_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    done: list[str] = []
-    module = SimpleNamespace(QUESTIONS=[Asked("one", done), Asked("two", done)])
-    monkeypatch.setattr(warm, "import_module", lambda name: module)
+def asked(title):
+    def note(event):
+        (Path(__file__).parent / f"{title} {event}").touch()
+
+    method = SimpleNamespace(refuses=lambda problem: note(f"refuses {problem}"), fit=lambda problem: note(problem))
+    return SimpleNamespace(title=title, problem="problem", method=method)
+
+
+QUESTIONS = [asked("one"), asked("two")]
+"""
+
+
+def test_each_method_is_fitted_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "some_questions.py").write_text(QUESTIONS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(warm, "MODULE", "some_questions")
     monkeypatch.setattr(sys, "argv", ["harness", "warm"])
     monkeypatch.setattr(main, "talk", lambda: None)
     main.main()
-    assert done == ["refuses one", "one", "refuses two", "two"]
+    noted = {path.name for path in tmp_path.iterdir() if path.is_file()} - {"some_questions.py"}
+    assert noted == {"one refuses problem", "one problem", "two refuses problem", "two problem"}
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1:3] == ["[1/2] one: compiled already", "[2/2] two: compiled already"]
+    assert {line.partition("] ")[2] for line in lines[1:3]} == {"one: compiled already", "two: compiled already"}
+    assert [line[:5] for line in lines[1:3]] == ["[1/2]", "[2/2]"]
     assert lines[-1].startswith("done: 0 s of compiling")

@@ -6,6 +6,8 @@ import importlib
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numba.core import config
+from numba.core.caching import IndexDataCacheFile
+
+from harness.core import compiling
 
 KERNELS = """
 import numpy as np
@@ -104,3 +109,49 @@ def test_a_change_of_what_a_kernel_imports_compiles_it_anew(tmp_path: Path) -> N
     assert answer() == "23.0 0\n"
     (package / "sizes.py").write_text("WIDTH = 7.0\n")
     assert answer() == "73.0 0\n"
+
+
+def kept_files(folder: Path, stamp: str = "now") -> Any:
+    return compiling._Kept(str(folder), "kernel", stamp)
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one kernel, for other types each: every code is found by the types that it is for."""
+    read = IndexDataCacheFile._load_index  # type: ignore[attr-defined]
+
+    def slowly(self: Any) -> Any:
+        found = read(self)
+        time.sleep(0.01)
+        return found
+
+    def write(number: int) -> None:
+        for turn in range(5):
+            kept_files(tmp_path).save((number, turn), f"code {number} {turn}")
+
+    monkeypatch.setattr(IndexDataCacheFile, "_load_index", slowly)
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    keys = [(number, turn) for number in range(4) for turn in range(5)]
+    assert [kept_files(tmp_path).load(key) for key in keys] == [f"code {number} {turn}" for number, turn in keys]
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_no_older_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where the index, nor where the code would have come next."""
+
+    def killed(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    for place in ("_save_index", "_save_data"):
+        kept_files(tmp_path, "before").save("types", "older code")
+        with monkeypatch.context() as patched:
+            patched.setattr(IndexDataCacheFile, place, killed)
+            with pytest.raises(KeyboardInterrupt):
+                kept_files(tmp_path).save("types", "newer code")
+        assert kept_files(tmp_path).load("types") is None
+    kept_files(tmp_path).save("types", "newer code")
+    assert kept_files(tmp_path).load("types") == "newer code"

@@ -48,6 +48,8 @@ LONG = {
     or settings("method", name)["_target_"].startswith("methods.foreign.")
 }  # fmt: skip
 USUAL = ("lr", "rf")  # models that meet every method
+# Of what takes 6 to 20 s a model: causal_recourse asks every model alike, and a tree is a forest of one.
+LENGTHY = {("robust", "mlp"), ("robust", "cart"), *product(["causal_recourse"], {*QUICK} - {"rf"})}
 ProblemOf = Callable[..., Problem]
 
 
@@ -82,10 +84,8 @@ MET = [
     of(
         method,
         model,
-        slow=method in LONG
-        or (method not in {GENERAL, "ce_ocl"} and model not in QUICK)
-        or (method, model) == ("robust", "mlp"),
-    )  # 20 s
+        slow=method in LONG or (method not in {GENERAL, "ce_ocl"} and model not in QUICK) or (method, model) in LENGTHY,
+    )
     for method, model in product(METHODS, MODELS)
     if (model in MODEL_KINDS and method in METHOD_KINDS)
     or method == GENERAL
