@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.neural_network import MLPClassifier
 
 from harness.core.classifier import Classifier
@@ -21,16 +23,21 @@ from methods.column_generation import kernels
 from methods.column_generation.records import CodedArrays
 from methods.estimators.linear import weights_of
 from methods.estimators.network import dense_layers, has_hidden_units
+from methods.estimators.raw_target import Condition, conditions
 from methods.estimators.thresholds import as_compared
 from methods.estimators.tree_arrays import leaves_of
-from methods.estimators.trees import Ensemble, ensemble, splits_only
+from methods.estimators.trees import DOUBLE, LINK, ensemble, splits_only
 
 SAMPLE = 20  # training rows over which the effect of a code is averaged
+Asked = tuple[Label | Probability, Condition]  # a target, and what it asks of the raw output
 
 
 @dataclass(frozen=True)
 class CodedModel:
     """A classifier as the kernels take it.
+
+    The threshold of ``model`` is that from which on the fitted model may say what is wanted: a search loses no point,
+    and the model is asked about those below ``sure``.
 
     Parameters
     ----------
@@ -40,20 +47,26 @@ class CodedModel:
         1 where a larger raw output is wanted, else -1.
     model
         Its arrays over level codes.
+    sure
+        The signed score from which on the fitted model says what is wanted, whatever its sums are rounded to.
+    exact
+        Whether the scores are those of the fitted model: no weight was rounded.
     """
 
     estimator: Any
     sign: int
     model: CodedArrays
+    sure: float
+    exact: bool
 
     @property
     def threshold(self) -> float:
         """The least ``sign`` times raw output of a counterfactual."""
         return self.model.threshold
 
-    def stricter(self, by: float) -> CodedModel:
-        """The same with a higher threshold."""
-        return replace(self, model=self.model._replace(threshold=self.threshold + by))
+    def raised(self, threshold: float) -> CodedModel:
+        """The same with another threshold."""
+        return replace(self, model=self.model._replace(threshold=threshold))
 
     def scores(self, codes: np.ndarray) -> np.ndarray:
         """The signed score of rows of level codes, shape (rows,)."""
@@ -61,10 +74,13 @@ class CodedModel:
         return np.array([kernels.score(model, row, row, options) for row in codes])
 
 
-def rounded(estimator: Any, decimals: int | None) -> Any:
-    """A copy of a linear model or a network whose weights have so many decimals; else the estimator itself."""
-    if decimals is None or splits_only(estimator):
-        return estimator
+def rounds(estimator: Any, decimals: int | None) -> bool:
+    """Whether so many decimals are kept of the weights of an estimator: those of linear models and networks."""
+    return decimals is not None and not splits_only(estimator)
+
+
+def rounded(estimator: Any, decimals: int) -> Any:
+    """A copy of a linear model or a network whose weights have so many decimals."""
     twin = copy.deepcopy(estimator)
     for name in ("coef_", "intercept_"):
         if hasattr(twin, name):
@@ -75,54 +91,71 @@ def rounded(estimator: Any, decimals: int | None) -> Any:
     return twin
 
 
-def ends(problem: Problem, tau: float, margin: float) -> tuple[int, float]:
-    """The sign of the wanted raw output, and the least signed raw output of a counterfactual.
+def asked_of(problem: Problem, tau: float) -> list[Asked]:
+    """What the raw output has to reach: the target's own end and, where a class is wanted, the probability ``tau``.
 
     Raises
     ------
     UnsupportedError
-        For targets that are no class or least probability, and for probabilities that a model does not give.
+        For targets that are no class and no single end of a probability, and for probabilities that a model does not
+        give.
     """
     classifier, target = problem.classifier, problem.target
     if not classifier.binary:
         raise UnsupportedError(
             f"groups need a model with two classes, this one has {len(classifier.classes)}; set the dataset's 'label'."
         )
-    if isinstance(target, Label):
-        label, least = target.value, tau
-    elif isinstance(target, Probability) and target.high == 1.0:
-        label, least = target.label, max(target.low, tau)
-    else:
+    if not isinstance(target, Label | Probability):
         raise UnsupportedError("groups need a wanted class or a least probability; set 'desired' to a class.")
-    sign = 1 if classifier.code(label) == 1 else -1
-    limits = [sign * classifier.raw_threshold] if isinstance(target, Label) else []
-    if not limits or tau != 0.5:
-        if not classifier.probabilistic:
-            name = type(classifier.estimator).__name__
-            raise UnsupportedError(f"{name} gives no probabilities, which threshold={least} needs; use threshold=0.5.")
-        limits.append(sign * classifier.to_raw(least if sign == 1 else 1.0 - least))
-    threshold = max(limits)
-    if splits_only(classifier.estimator):
-        model = ensemble(classifier.estimator)
-        rounding = model.rounding(sign * threshold)
-        margin = min(margin, 100 * SCORE_TIE)
-        if isinstance(target, Label) and threshold == sign * classifier.raw_threshold:
-            margin = _beside_ties(classifier, model, sign, margin)
-        margin += rounding
-    else:  # keeps outputs that exceed the threshold by exactly the margin, as sums of rounded weights may
-        margin *= 1.0 - MARGIN_SHARE
-    return sign, threshold + margin
+    targets: list[Label | Probability] = [target]
+    if isinstance(target, Label) and tau != 0.5:
+        targets.append(Probability(target.value, tau))
+    if isinstance(targets[-1], Probability) and not classifier.probabilistic:
+        name = type(classifier.estimator).__name__
+        what = (
+            f"threshold={tau} needs; use threshold=0.5" if len(targets) > 1 else "are wanted; set 'desired' to a class"
+        )
+        raise UnsupportedError(f"{name} gives no probabilities, which {what}.")
+    found = [(each, condition) for each in targets for condition in conditions(replace(problem, target=each))]
+    if len(found) > len(targets):
+        raise UnsupportedError("groups need a probability with one end; leave the other one out.")
+    return found
 
 
-def _beside_ties(classifier: Classifier, model: Ensemble, sign: int, margin: float) -> float:
-    """By how much a sum of trees has to exceed its threshold, so that ties are the class that the model says.
+def _band(classifier: Classifier, model: CodedArrays, asked: Asked) -> tuple[float, float]:
+    """The signed scores from which on the fitted model may, and surely does, say what is wanted.
 
-    Averages that tie are the first class; the cut of a model made of others lies beside its ties, on the right side.
+    Between them its own rounding decides. Scores of a single tree, and those of models made of others, have no
+    rounding that counts: those are compared as they are, and the cut of these lies beside their ties.
     """
-    if classifier.cut is not None:
-        return 0.0
-    first = model.mean and classifier.threshold is None and sign == -1
-    return -SCORE_TIE if first else margin
+    target, condition = asked
+    threshold, rounding = condition.threshold, condition.rounding
+    if model.kind != kernels.TREES:
+        slope = float(expit(threshold) * expit(-threshold))
+        room = SCORE_TIE * (1.0 + _size(model)) + LINK * DOUBLE / max(slope, DOUBLE)
+        return threshold - room, threshold + room
+    trees = ensemble(classifier.estimator)
+    if isinstance(target, Label) and not rounding:
+        if classifier.cut is not None:
+            return threshold, threshold
+        if trees.mean and len(trees.trees) == 1 and classifier.threshold is None:
+            strict = classifier.code(target.value) == 1  # of equal shares the first class is said
+            least = math.nextafter(threshold, math.inf) if strict else threshold
+            return least, least
+    room = max(rounding, SCORE_TIE)
+    return threshold - room, threshold + room
+
+
+def _size(model: CodedArrays) -> float:
+    """The greatest sum of the sizes of a score's terms, which its rounding is relative to; not of trees."""
+    if model.kind == kernels.LINEAR:
+        return abs(model.base) + float(np.abs(model.table).max(axis=1).sum())
+    sizes, at, shift_at = np.abs(model.first).max(axis=1).sum(axis=0) + np.abs(model.shift), 0, 0
+    for rows, columns in pairwise(model.widths.tolist()):
+        layer = model.weights[at : at + rows * columns].reshape(rows, columns)
+        sizes = sizes @ np.abs(layer) + np.abs(model.shifts[shift_at : shift_at + columns])
+        at, shift_at = at + rows * columns, shift_at + columns
+    return float(sizes.max())
 
 
 def encode_model(problem: Problem, tau: float, margin: float, decimals: int | None) -> CodedModel:
@@ -131,15 +164,35 @@ def encode_model(problem: Problem, tau: float, margin: float, decimals: int | No
     Raises
     ------
     UnsupportedError
-        For estimators that cannot be read, and as ``ends`` does.
+        For estimators that cannot be read, and as ``asked_of`` does.
     """
-    sign, threshold = ends(problem, tau, margin)
-    classifier, space = problem.classifier, problem.space
-    estimator = rounded(classifier.estimator, decimals)
+    classifier, features = problem.classifier, problem.space.features
+    asked = asked_of(problem, tau)
+    sign, estimator = int(asked[0][1].weights[0]), classifier.estimator
+    exact = not rounds(estimator, decimals)
+    if decimals is not None and not exact:
+        estimator = rounded(estimator, decimals)
+    model = _arrays(problem, estimator, sign)
+    if exact:
+        bands = [_band(classifier, model, each) for each in asked]
+        least, sure = (max(ends) for ends in zip(*bands, strict=True))
+    else:  # keeps outputs that exceed the threshold by exactly the margin, as sums of rounded weights may
+        least = sure = max(condition.threshold for _, condition in asked) + margin * (1.0 - MARGIN_SHARE)
+    model = model._replace(threshold=float(least))
+    if model.kind != kernels.LINEAR:
+        rows = problem.train.iloc[np.linspace(0, len(problem.train) - 1, SAMPLE).astype(int)]
+        sizes = np.array([len(feature.categories) for feature in features])
+        model = model._replace(table=kernels.effects(tuple(model), codes_of(problem, rows), sizes))
+    return CodedModel(estimator, sign, model, float(sure), exact)
+
+
+def _arrays(problem: Problem, estimator: Any, sign: int) -> CodedArrays:
+    """An estimator's arrays, without a threshold, and without the mean effects of codes."""
+    space = problem.space
     d = len(space.features)
     places = {name: place for place, name in enumerate(space.names)}
-    owner = np.array([places[source.feature] for source in classifier.inputs])
-    tables = [by_category(space[source.feature], source) for source in classifier.inputs]
+    owner = np.array([places[source.feature] for source in problem.classifier.inputs])
+    tables = [by_category(space[source.feature], source) for source in problem.classifier.inputs]
     table, base = np.zeros((d, kernels.WORD)), 0.0
     first, shift = np.zeros((d, 1, 1)), np.zeros(1)
     weights, shifts, widths = np.zeros(1), np.zeros(1), np.ones(1, dtype=np.int64)
@@ -172,15 +225,7 @@ def encode_model(problem: Problem, tau: float, margin: float, decimals: int | No
         raise UnsupportedError(
             f"{type(estimator).__name__} cannot be read; known: linear models, ReLU networks and sums of trees."
         )
-    model = CodedArrays(
-        kind, float(threshold), table, base, first, shift, weights, shifts, widths, masks, values, start
-    )
-    if kind != kernels.LINEAR:
-        rows = problem.train.iloc[np.linspace(0, len(problem.train) - 1, SAMPLE).astype(int)]
-        codes = codes_of(problem, rows)
-        sizes = np.array([len(feature.categories) for feature in space.features])
-        model = model._replace(table=kernels.effects(tuple(model), codes, sizes))
-    return CodedModel(estimator, sign, model)
+    return CodedArrays(kind, 0.0, table, base, first, shift, weights, shifts, widths, masks, values, start)
 
 
 def codes_of(problem: Problem, frame: Any) -> np.ndarray:

@@ -99,7 +99,12 @@ class Group:
 
     def coverable(self) -> np.ndarray:
         """Per profile 1 where a counterfactual exists, 0 where none does, -1 where the search did not decide."""
-        return np.array([self._attains(np.array([place]), self.most)[0] for place in range(self.size)])
+        return self.reached()[0]
+
+    def reached(self) -> tuple[np.ndarray, np.ndarray]:
+        """``coverable``, and codes of a counterfactual where it is 1: shapes (n,) and (n, features)."""
+        found = [self._attains(np.array([place]), self.most) for place in range(self.size)]
+        return np.array([settled for settled, _ in found]), np.array([point for _, point in found])
 
     def changed(self, profiles: np.ndarray) -> np.ndarray:
         """Features on which profiles differ, bool."""

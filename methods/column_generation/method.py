@@ -19,10 +19,10 @@ from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.relations import refusal
 from harness.core.space import Kind
-from harness.core.target import Label, Probability
+from harness.core.target import Label
 from harness.core.tolerances import MARGIN
 from methods.column_generation import change, kernels, programs, search
-from methods.column_generation.estimator import CodedModel, encode_model
+from methods.column_generation.estimator import CodedModel, encode_model, rounds
 from methods.column_generation.group import Group
 
 SOLVERS: dict[str, Callable[[Group, int, Deadline], search.Found]] = {
@@ -34,6 +34,7 @@ SOLVERS: dict[str, Callable[[Group, int, Deadline], search.Found]] = {
 DISCRETE = {Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL}
 CHOICE = 64  # points with equally many changes, of which those of highest score are taken
 LIMIT = 2_000_000  # nodes of the search for points of one number of changes
+ROOM, MORE = 32_768, 8  # points that it may list, and the factor on their number where the model rejects too many
 RESERVE = 0.05  # share of the time limit kept for points, assignment and their check
 REPAIRS = 3  # times that the margin grows tenfold where the fitted model rejects a point
 
@@ -74,15 +75,19 @@ class ColumnGeneration:
     t_max
         T >= 1.
     threshold
-        :math:`\tau` in [0.5, 1), least probability of the wanted class. At 0.5 the model's own rule.
+        :math:`\tau` in [0.5, 1), least probability of a class that is wanted. At 0.5 the model's own rule. A target
+        that is a probability has its own end.
     solver
         ``cells``, ``column_generation``, ``milp`` or ``milp_paper``.
     round_weights
         Decimals to which the weights of linear models and networks are rounded before the search; None: as they are.
-        Points that the model itself then rejects are repaired, and the answer is not called optimal.
+        What is proven is then proven of the rounded model. Points that the model itself rejects are repaired, and the
+        answer is not called optimal.
     margin
-        By how much the log odds (of other models the raw output, for averages of leaves at most 1e-7) have to exceed
-        the threshold; above a solver's tolerance.
+        By how much the log odds (of other models the raw output) of a rounded model have to exceed the threshold; above
+        a solver's tolerance. Ten times that is the first step by which the threshold rises where the model rejects a
+        point. A model whose weights are as they are has no margin: the search includes all that its own rounding may
+        accept, and the model is asked.
     change_seconds
         Of the time limit, what the second stage may take at most; 0: each factual goes to a near point, and nothing is
         searched for.
@@ -139,9 +144,17 @@ class ColumnGeneration:
         return None
 
     def objective(self, problem: Problem) -> Objective:
-        """For one factual the number of changed features, where validity is the predicted class; the limit always."""
-        terms = (Term("l0"),) if self.threshold == 0.5 and self.round_weights is None else ()
-        return Objective(terms, limits=(Limit(Term("l0"), self.t_max),))
+        """For one factual the number of changed features; the limit always.
+
+        A threshold beside that of the target, and rounded weights, stand for another validity: these limit the points.
+        """
+        domain: dict[str, Any] = {}
+        if isinstance(problem.target, Label) and self.threshold != 0.5:
+            domain["threshold"] = self.threshold
+        if rounds(problem.classifier.estimator, self.round_weights):
+            domain |= {"round_weights": self.round_weights, "margin": self.margin}
+        terms = () if domain else (Term("l0"),)
+        return Objective(terms, limits=(Limit(Term("l0"), self.t_max),), domain=domain)
 
     def fit(self, problem: Problem) -> _Explainer:
         return _Explainer(self, problem)
@@ -160,15 +173,14 @@ class _Explainer:
         group = Group.of(self.problem, self.coded, factual, self.method.t_max)
         claims = bool(self.method.objective(self.problem).terms)
         answers: list[Answer] = []
-        complete = True
+        complete = self.coded.exact
         most = min(self.method.t_max, len(self.problem.space.features))
         for changes in range(1, most + 1):
             if len(answers) >= n or deadline.passed:
                 complete &= len(answers) >= n
                 break
-            points, settled = group.listed(changes, max(CHOICE, n), LIMIT)
-            points = points[np.argsort(-self.coded.scores(points), kind="stable")]
-            for row in self.valid(points)[: n - len(answers)]:
+            rows, settled = self.points(group, changes, n - len(answers))
+            for row in rows:
                 proven = claims and complete and not answers
                 answers.append(
                     Answer(
@@ -181,10 +193,12 @@ class _Explainer:
                 )
             complete &= settled
         if complete and (claims or answers):
-            detail = f"no other point with at most {self.method.t_max} changes is classified as wanted"
+            plain = isinstance(self.problem.target, Label) and self.method.threshold == 0.5
+            wanted = "is classified as wanted" if plain else "has the wanted probability"
+            detail = f"no other point with at most {self.method.t_max} changes {wanted}"
             filler = Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail=detail)
         else:
-            detail = f"no point with at most {self.method.t_max} changes was found"
+            detail = f"no {'other ' if answers else ''}point with at most {self.method.t_max} changes was found"
             filler = Answer(
                 Status.GAVE_UP, reason=Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED, detail=detail
             )
@@ -197,23 +211,47 @@ class _Explainer:
         inner = Deadline(deadline.at - RESERVE * deadline.left)
         seed = int(rng.integers(2**31))
         found = first = self._solved(factuals, self.coded, seed, inner)
-        for repair in range(1, REPAIRS + 1):
+        raised = (self.method.margin * 10**repair for repair in range(1, REPAIRS + 1))
+        for least in (self.coded.sure, *(self.coded.sure + more for more in raised)):
             if not found.rejected or inner.passed:
                 break
-            stricter = self.coded.stricter(self.method.margin * 10**repair)
-            found = self._solved(factuals, stricter, seed, inner)
-        if found is first:
-            return found.explanation
-        left = {i for i in factuals.index if i not in found.explanation.assignment}
+            if least > self.coded.threshold:
+                found = self._solved(factuals, self.coded.raised(least), seed, inner)
+        return found.explanation if found is first else self._repaired(factuals, first, found)
+
+    def _repaired(self, factuals: pd.DataFrame, first: _Solved, found: _Solved) -> GroupExplanation:
+        """An answer by a raised threshold, with the bounds of the search that missed no point of the model."""
+        answer, points = found.explanation, len(found.explanation.points)
+        left = {i for i in factuals.index if i not in answer.assignment}
         proven = tuple(i for i in first.explanation.uncoverable if i in left)
+        undecided = tuple(i for i in factuals.index if i in left.difference(proven))
+        exact = self.coded.exact and not undecided
+        optimal = exact and 0 < points <= first.bound
         return replace(
-            found.explanation,
-            bound=first.explanation.bound,
-            total_change_bound=None,
-            status=Status.FOUND if found.explanation.points else Status.GAVE_UP,
+            answer,
+            bound=min(first.bound, points),
+            total_change_bound=first.change_bound if exact and found.most == first.most else None,
+            status=Status.OPTIMAL if optimal else Status.FOUND if points else Status.GAVE_UP,
             uncoverable=proven,
-            undecided=tuple(i for i in factuals.index if i in left.difference(proven)),
+            undecided=undecided,
         )
+
+    def points(self, group: Group, changes: int, count: int) -> tuple[list[dict[str, Any]], bool]:
+        """At most ``count`` decoded points with so many changes that serve a group's first profile, the highest first.
+
+        Also whether the model accepts no further one, unless there are as many as asked for.
+        """
+        room = max(CHOICE, count)
+        while True:
+            points, settled = group.listed(changes, room, LIMIT)
+            full = len(points) == room
+            points = points[np.argsort(-group.coded.scores(points), kind="stable")]
+            rows = self.valid(points)[:count]
+            if len(rows) == count or not settled or not full:
+                return rows, settled
+            if room >= ROOM:
+                return rows, False
+            room *= MORE  # the model rejects points on its threshold, which may have filled the list
 
     def valid(self, points: np.ndarray) -> list[dict[str, Any]]:
         """The points, of shape (count, features), that the fitted model accepts, as decoded rows."""
@@ -225,19 +263,35 @@ class _Explainer:
         return {feature.name: feature.categories[code] for feature, code in zip(features, point, strict=True)}
 
     def accepted(self, rows: list[dict[str, Any]]) -> np.ndarray:
-        """Whether the fitted model predicts the target with the required probability, bool, shape (rows,)."""
+        """Whether the fitted model predicts the target, a class with the required probability, bool, shape (rows,)."""
         if not rows:
             return np.zeros(0, dtype=bool)
         frame, target = self.problem.space.frame(rows), self.problem.target
         accepted = self.problem.valid(frame)
-        if self.method.threshold != 0.5 and isinstance(target, Label | Probability):
-            label = target.value if isinstance(target, Label) else target.label
-            accepted &= self.problem.classifier.probability(frame, label) >= self.method.threshold
+        if self.method.threshold != 0.5 and isinstance(target, Label):
+            accepted &= self.problem.classifier.probability(frame, target.value) >= self.method.threshold
         return accepted
+
+    def _coverable(self, group: Group, deadline: Deadline) -> np.ndarray:
+        """As ``Group.coverable``, by the fitted model where the search met a point too near to its threshold."""
+        settled, points = group.reached()
+        if not group.coded.exact:
+            return settled
+        places = np.flatnonzero(settled == 1)
+        for place in places[group.coded.scores(points[places]) < group.coded.sure]:
+            alone, complete = group.part(np.array([place])), True
+            for changes in range(group.most + 1):
+                rows, known = ([], False) if deadline.passed else self.points(alone, changes, 1)
+                complete &= known
+                if rows:
+                    break
+            else:
+                settled[place] = 0 if complete else -1
+        return settled
 
     def _solved(self, factuals: pd.DataFrame, coded: CodedModel, seed: int, deadline: Deadline) -> _Solved:
         everyone = Group.of(self.problem, coded, factuals, self.method.t_max)
-        settled = everyone.coverable()
+        settled = self._coverable(everyone, deadline)
         uncoverable = tuple(i for place in np.flatnonzero(settled == 0) for i in everyone.members[place])
         undecided = [i for place in np.flatnonzero(settled < 0) for i in everyone.members[place]]
         group = everyone.part(np.flatnonzero(settled == 1))
@@ -270,7 +324,7 @@ class _Explainer:
         explanation = GroupExplanation(
             tuple(answers),
             {i: assignment[i] for i in factuals.index if i in assignment},
-            bound=found.bound,
+            bound=min(found.bound, len(answers)),  # which the points are held to that are left
             changed=tuple(changed),
             status=Status.OPTIMAL if proven else Status.FOUND if answers else Status.GAVE_UP,
             total_change=total,
@@ -279,12 +333,18 @@ class _Explainer:
             undecided=tuple(undecided),
             trace=(*found.trace, {"step": "least change", "change": least.change, "bound": least.bound}),
         )
-        return _Solved(explanation, rejected)
+        return _Solved(explanation, rejected, found.bound, len(found.groups), float(least.bound))
 
 
 @dataclass(frozen=True)
 class _Solved:
-    """An explanation, and whether the fitted model rejected a point of it, which is then left out."""
+    """An explanation, and whether the fitted model rejected a point of it, which is then left out.
+
+    Bounds, as they were before: on the number of points, and on the total change by at most ``most`` points.
+    """
 
     explanation: GroupExplanation
     rejected: bool
+    bound: int = 0
+    most: int = 0
+    change_bound: float = 0.0

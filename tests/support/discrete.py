@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -113,3 +113,45 @@ def counted(explanation: GroupExplanation, factuals: pd.DataFrame) -> int:
         assert row is not None
         total += sum(factuals.loc[factual, name] != value for name, value in row.items())
     return total
+
+
+def weighed(space: Space, weights: list[float], intercept: float, factuals: list[dict[str, Any]]) -> Any:
+    """A linear model with these weights of the columns, and factuals a, b, ..."""
+    frame = grid(space)
+    labels = np.where(np.arange(len(frame)) % 2, "good", "bad").astype(object)
+    classifier = train(LogisticRegression(), space, frame, labels, ("bad", "good"))
+    classifier.estimator.coef_[:], classifier.estimator.intercept_[:] = weights, intercept
+    rows = space.frame(factuals).set_axis(list("ab")[: len(factuals)])
+    return Problem(space, classifier, frame, labels, Label("good")), rows
+
+
+def served(problem: Problem, factuals: pd.DataFrame, t_max: int, tau: float) -> set[frozenset[int]]:
+    """Every set of factuals that some wanted point may serve, by trying all points and all sets of features."""
+    points = grid(problem.space)
+    points = points.loc[problem.valid(points)]
+    if tau != 0.5:
+        target = problem.target
+        assert isinstance(target, Label)
+        points = points.loc[problem.classifier.probability(points, target.value) >= tau]
+    found = set()
+    features = problem.space.features
+    for point in points.to_dict("records"):
+        moves = []
+        for row in factuals.to_dict("records"):
+            differs = frozenset(f.name for f in features if row[f.name] != point[f.name])
+            allowed = all(point[f.name] in f.reachable(row[f.name]) for f in features)
+            moves.append(differs if allowed else None)
+        for changed in combinations(problem.space.names, min(t_max, len(features))):
+            found.add(frozenset(i for i, move in enumerate(moves) if move is not None and move <= set(changed)))
+    return found
+
+
+def fewest(sets: set[frozenset[int]], size: int) -> tuple[int, set[int]]:
+    """The least number of sets that cover all that can be covered, and what cannot."""
+    left = set(range(size)) - set().union(*sets)
+    rest = frozenset(range(size)) - left
+    largest = [a for a in sets if not any(a < b for b in sets)]
+    for count in range(size + 1):
+        if any(frozenset().union(*chosen) == rest for chosen in combinations(largest, count)):
+            return count, left
+    raise AssertionError

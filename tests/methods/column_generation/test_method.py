@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from support import laws
-from support.discrete import EVERY, asked, grid, keeps_its_promises, negatives, posed
+from support.discrete import EVERY, asked, fewest, grid, keeps_its_promises, negatives, posed, served, weighed
 from support.laws import Case
 
 from harness.core.explanation import Status
@@ -48,38 +46,6 @@ def test_kernels_are_compiled_by_the_fit(model: str, limited: bool) -> None:
     explainer.explain(negatives(problem, 1, 0), 2, np.random.default_rng(0), Deadline.after(600))
     assert compiled() == before
     assert all(before[name] for name in ("search", "attains", "extend", "improve", "listed"))
-
-
-def served(problem: Problem, factuals: pd.DataFrame, t_max: int, tau: float) -> set[frozenset[int]]:
-    """Every set of factuals that some wanted point may serve, by trying all points and all sets of features."""
-    points = grid(problem.space)
-    points = points.loc[problem.valid(points)]
-    if tau != 0.5:
-        target = problem.target
-        assert isinstance(target, Label)
-        points = points.loc[problem.classifier.probability(points, target.value) >= tau]
-    found = set()
-    features = problem.space.features
-    for point in points.to_dict("records"):
-        moves = []
-        for row in factuals.to_dict("records"):
-            differs = frozenset(f.name for f in features if row[f.name] != point[f.name])
-            allowed = all(point[f.name] in f.reachable(row[f.name]) for f in features)
-            moves.append(differs if allowed else None)
-        for changed in combinations(problem.space.names, min(t_max, len(features))):
-            found.add(frozenset(i for i, move in enumerate(moves) if move is not None and move <= set(changed)))
-    return found
-
-
-def fewest(sets: set[frozenset[int]], size: int) -> tuple[int, set[int]]:
-    """The least number of sets that cover all that can be covered, and what cannot."""
-    left = set(range(size)) - set().union(*sets)
-    rest = frozenset(range(size)) - left
-    largest = [a for a in sets if not any(a < b for b in sets)]
-    for count in range(size + 1):
-        if any(frozenset().union(*chosen) == rest for chosen in combinations(largest, count)):
-            return count, left
-    raise AssertionError
 
 
 @EVERY
@@ -404,31 +370,21 @@ def test_few_nodes_a_call_lose_no_proof(model: str, monkeypatch: pytest.MonkeyPa
     assert (found.status, found.bound) == (known.status, known.bound) == (Status.OPTIMAL, len(found.points))
 
 
-def weighed(space: Space, weights: list[float], intercept: float, factuals: list[dict[str, Any]]) -> Any:
-    """A linear model with these weights of the columns, and factuals a, b, ..."""
-    frame = grid(space)
-    labels = np.where(np.arange(len(frame)) % 2, "good", "bad").astype(object)
-    classifier = train(LogisticRegression(), space, frame, labels, ("bad", "good"))
-    classifier.estimator.coef_[:], classifier.estimator.intercept_[:] = weights, intercept
-    rows = space.frame(factuals).set_axis(list("ab")[: len(factuals)])
-    return Problem(space, classifier, frame, labels, Label("good")), rows
-
-
 @pytest.mark.parametrize("solver", ["cells", "column_generation", "milp"])
 def test_an_output_that_is_the_margin_is_enough(solver: str) -> None:
-    """A sum of rounded weights that is 1e-4, but for the rounding of the sum."""
+    """Of rounded weights, whose sum is 1e-4 but for its own rounding."""
     assert 0.2998 + 0.0002 - 0.2999 < 1e-4
     space = Space((Feature("x", "binary", (0, 1)), Feature("y", "binary", (0, 1))))
     problem, factuals = weighed(space, [0.2998, 0.0002], -0.2999, [{"x": 0, "y": 0}])
-    found = asked(ColumnGeneration(2, solver=solver), problem, factuals)
+    found = asked(ColumnGeneration(2, solver=solver, round_weights=4), problem, factuals)
     assert (found.status, len(found.points)) == (Status.OPTIMAL, 1)
 
 
 @pytest.mark.parametrize("solver", ["cells", "column_generation", "milp"])
 def test_what_only_a_tolerance_accepts_is_no_answer(solver: str) -> None:
-    """The one point that serves both falls short of the margin by less than a solver sees."""
+    """The one point that serves both falls short of the threshold by less than a solver sees."""
     space = Space((Feature("x", "binary", (0, 1)), Feature("y", "categorical", ("p", "q", "r"))))
-    problem, factuals = weighed(space, [1.0, 0.0, 0.0, 1e-4 - 2e-10], 0.0, [{"x": 0, "y": "p"}, {"x": 0, "y": "q"}])
+    problem, factuals = weighed(space, [1.0, 0.0, 0.0, 0.5 - 5e-9], -0.5, [{"x": 0, "y": "p"}, {"x": 0, "y": "q"}])
     method = ColumnGeneration(1, solver=solver)
     found = asked(method, problem, factuals)
     keeps_its_promises(found, problem, factuals, method)
