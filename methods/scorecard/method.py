@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 from harness.core.conflict import conflict_text, groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError, check_choices, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.gaps import same
 from harness.core.method import Deadline
 from harness.core.numbers import check_above, check_least
 from harness.core.objective import Limit, Objective, Term, check_weight
@@ -57,7 +59,8 @@ class Scorecard:
     own that the space allows; ``trace`` names the bins and the points gained.
 
     OPTIMAL is proven of the set as a whole: each answer's objective is its own share, without the reward of diversity,
-    and its bound is less than that by the gap of the set. In a hierarchy the objective is that of the last level.
+    and its bound is less than that by the gap of the set. In a hierarchy the objective is that of the last level,
+    proven among what keeps to the caps of those before it.
     Where there is no counterfactual, ``conflict`` names an irreducible set of requirements that rules all of them out.
 
     Parameters
@@ -84,13 +87,15 @@ class Scorecard:
         Whether bins of special codes and unknown categories are targets. A code is one where the model has a bin for it
         and the space takes it for an ordinary number. A space has no missing values.
     margin
-        :math:`\delta` > 0, where the target does not include its end.
+        :math:`\delta` > 0, where the target does not include its end. Up to 1e-6 there is none: the model decides what
+        lies within the rounding of an end. More than that limits the points, and the claim says so.
     engine
         ``search`` (``methods/scorecard/search.py``), exact for every objective: through all moves for few changes,
         and where the outcome or a level of a hierarchy counts, and by linear programs elsewhere
         (``methods/scorecard/branch.py``); or ``milp``, the mixed-integer program, where P of ``outcome`` is piecewise
         linear, its error bounded by ``error``. Relations between features are kept by the program: each moved feature
-        takes the nearest value in its bin that they allow.
+        takes the nearest value in its bin that they allow, and others change within their bin, or to one of the same
+        weight of evidence, where a relation asks for it: such a change counts as one, but not as diversity.
     error
         > 0: greatest error of a probability in the program.
 
@@ -180,11 +185,11 @@ class Scorecard:
             features, options = level.get("diversity_features", 0.0), level.get("diversity_values", 0.0)
             weights = np.array([level.get(part, 0.0) for part in PARTS])
             weights[kernels.CHANGES] -= (n - 1) * (features + options)
-            forms.append(Form(weights, 2.0 * features, 2.0 * options))
+            forms.append(Form(weights, 2.0 * features, 2.0 * options, level.get("changes", 0.0)))
         return forms
 
     def objective(self, problem: Problem) -> Objective:
-        """That of the last level, of each counterfactual alone."""
+        """That of the last level, of each counterfactual alone; the earlier levels cap theirs, as ``domain`` says."""
         setup = _Setup(self, problem)
         table = {"table": table_of(setup.finder.card, problem.space)}
         params: dict[str, dict[str, Any]] = {
@@ -200,7 +205,23 @@ class Scorecard:
         last = self.levels[-1]
         terms = tuple(Term(names[part], last[part], params[names[part]]) for part in PARTS if part in last)
         limits = () if self.max_changes is None else (Limit(Term("l0"), self.max_changes),)
-        return Objective(terms, limits=limits)
+        return Objective(terms, limits=limits, domain=self.domain(problem))
+
+    def keeps_away(self, problem: Problem) -> bool:
+        """Whether scores keep ``margin`` from an end that the target does not include."""
+        return self.margin > MARGIN and raw_interval(problem).strict
+
+    def domain(self, problem: Problem) -> dict[str, Any]:
+        """What a proof is relative to: codes left out, the margin, and what earlier levels of a hierarchy cap."""
+        card, found = card_of(problem.classifier), dict[str, Any]()
+        if not self.special and card is not None and opened(card, problem.space):
+            found["special"] = False
+        if self.keeps_away(problem):
+            found["margin"] = self.margin
+        if len(self.levels) > 1:
+            found |= {"levels": tuple(self.levels[:-1]), "degradation": self.degradation, "weights": self.weights}
+            found |= {"wish": self.wish} if "outcome" in self.weighed else {}
+        return found
 
     def fit(self, problem: Problem) -> _Explainer:
         """Read the card, and compile."""
@@ -223,7 +244,7 @@ class _Setup:
     def __init__(self, method: Scorecard, problem: Problem) -> None:
         card = card_of(problem.classifier)
         assert card is not None
-        self.method, self.finder = method, MoveFinder(card, problem, method.special)
+        self.method, self.problem, self.finder = method, problem, MoveFinder(card, problem, method.special)
         self.rules = _rules(method, problem)
         values = card.values(card.bins(problem.train))
         self.coefficients, self.mean = card.coefficients, values.mean(axis=0)
@@ -234,7 +255,7 @@ class _Setup:
     def replaced(self, method: Scorecard, problem: Problem) -> _Setup:
         """The same card and units, with other requirements."""
         other = copy(self)
-        other.method, other.rules = method, _rules(method, problem)
+        other.method, other.problem, other.rules = method, problem, _rules(method, problem)
         other.finder = MoveFinder(self.finder.card, problem, method.special, self.finder.frequency)
         return other
 
@@ -242,6 +263,14 @@ class _Setup:
         """The engine of one factual."""
         gain = self.coefficients[moves.owner] * moves.delta
         near = np.abs(moves.delta) / self.unit[moves.owner]
+        names, targets = self.finder.card.names, moves.targets
+
+        @cache
+        def accepts(options: tuple[int, ...]) -> bool:
+            row = {**origin, **{names[moves.owner[option]]: targets[option] for option in options}}
+            return bool(self.valid([row])[0])
+
+        rules = replace(rules, accepts=accepts)
         data = moves, rules, gain, near, self.factor, self.factor.T @ (moves.current - self.mean)
         if self.finder.space.relations:
             return ScorecardProgram(
@@ -249,19 +278,32 @@ class _Setup:
             )
         return Search(*data) if self.method.engine == "search" else ScorecardProgram(*data, self.method.error)
 
+    def valid(self, rows: list[dict[str, Any]]) -> np.ndarray:
+        """Whether the model predicts the target, bool, shape (rows,); for a class without building a frame."""
+        classifier, target = self.problem.classifier, self.problem.target
+        if not isinstance(target, Label) or classifier.wrapped is not None:
+            return self.problem.valid(self.problem.space.frame(rows))
+        matrix = np.concatenate([classifier.vector(row) for row in rows])
+        return np.asarray(classifier.decide(matrix) == classifier.code(target.value))
+
 
 def _rules(method: Scorecard, problem: Problem) -> Rules:
+    """The requirements. A score within the rounding of an end is for the model itself to decide."""
     ends, target, classifier = raw_interval(problem), problem.target, problem.classifier
+    card = card_of(classifier)
+    assert card is not None
     link, outcome = kernels.NO_OUTCOME, 0.0
     if method.wish is not None:
         link, outcome = (kernels.LINEAR if isinstance(target, Interval) else kernels.LOGISTIC), method.wish
         label = target.value if isinstance(target, Label) else target.label if isinstance(target, Probability) else None
         if label is not None and classifier.code(label) == 0:
             outcome = 1.0 - outcome
-    most = len(classifier.inputs) if method.max_changes is None else method.max_changes
-    low = ends.low + (method.margin if ends.strict else SCORE_TIE)
+    most = len(problem.space.features) if method.max_changes is None else method.max_changes
     separated = "features" in method.diversity, "values" in method.diversity
-    return Rules(low, ends.high - SCORE_TIE, most, *separated, link, outcome)
+    terms = abs(card.intercept) + sum(float(np.abs(v.contributions).max()) for v in card.variables)
+    room = max(SCORE_TIE * (1.0 + terms), ends.rounding)
+    low = ends.low + (method.margin if method.keeps_away(problem) else 0.0) - room
+    return Rules(low, ends.high + room, most, *separated, link, outcome, room)
 
 
 class _Explainer:
@@ -325,7 +367,8 @@ class _Explainer:
         trace: list[dict[str, Any]] = []
         if not found.choices:
             return answers, trace
-        shares = found.parts @ self.method.forms(1)[-1].weights
+        form = self.method.forms(1)[-1]
+        shares = found.parts @ form.weights + form.slides * np.array(found.slid or [0] * len(found.choices))
         gap = found.cost - found.bound
         rows = []
         others = found.values or ({},) * len(found.choices)
@@ -334,7 +377,7 @@ class _Explainer:
             for option in picks[picks >= 0]:
                 row[self.setup.finder.card.variables[moves.owner[option]].name] = moves.targets[option]
             rows.append(row | values)
-        valid = self._valid(rows)
+        valid = self.setup.valid(rows)
         for rank in np.argsort(shares, kind="stable"):
             if not valid[rank]:
                 unsound = "the model does not predict the target, although the card's score reaches it"
@@ -344,22 +387,17 @@ class _Explainer:
             status = Status.OPTIMAL if found.proven and gap <= OPTIMALITY_GAP * max(1.0, abs(share)) else Status.FOUND
             reason = Reason.PROOF if found.proven else Reason.TIME_LIMIT
             picks = found.choices[rank]
-            changes = self._changes(origin, moves, picks[picks >= 0])
+            changes = self._changes(origin, moves, picks[picks >= 0], rows[rank])
             detail = "; ".join(f"{c['feature']} {c['current']} → {c['required']}" for c in changes)
             bound = share - gap if math.isfinite(gap) else None
             answers.append(Answer(status, rows[rank], reason, share, bound, detail=detail))
             trace += [{"ce": len(answers), **change} for change in changes]
         return answers, trace
 
-    def _valid(self, rows: list[dict[str, Any]]) -> np.ndarray:
-        """Whether the model predicts the target, bool, shape (rows,); for a class without building a frame."""
-        classifier, target = self.problem.classifier, self.problem.target
-        if not isinstance(target, Label) or classifier.wrapped is not None:
-            return self.problem.valid(self.problem.space.frame(rows))
-        matrix = np.concatenate([classifier.vector(row) for row in rows])
-        return np.asarray(classifier.decide(matrix) == classifier.code(target.value))
-
-    def _changes(self, origin: dict[str, Any], moves: Moves, picks: np.ndarray) -> list[dict[str, Any]]:
+    def _changes(
+        self, origin: dict[str, Any], moves: Moves, picks: np.ndarray, row: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Of each moved feature the new bin; of those that change for a relation alone the new value, for no points."""
         changes = []
         for option in sorted(picks):
             variable = self.setup.finder.card.variables[moves.owner[option]]
@@ -369,6 +407,10 @@ class _Explainer:
             changes.append(
                 {"feature": variable.name, "current": origin[variable.name], "required": required, "points": gained}
             )
+        moved = {change["feature"] for change in changes}
+        for name, value in row.items():
+            if name not in moved and not same(value, origin[name]):
+                changes.append({"feature": name, "current": origin[name], "required": str(value), "points": 0.0})
         return changes
 
     def _conflict(self, origin: dict[str, Any], n: int, deadline: Deadline) -> tuple[str, ...] | None:

@@ -46,7 +46,9 @@ class ScorecardProgram:
     def best(self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False) -> Sets:
         """As ``Search.best``; the solver does not stop at a ``first`` set."""
         program = Program()
-        copies = [self._copy(program, forms) for _ in range(n)]
+        related = [] if self.related is None else [self.related(program) for _ in range(n)]
+        slides = [values.slides for values in related] or [[]] * n
+        copies = [self._copy(program, forms, own) for own in slides]
         pairs = [self._pair(program, one, other, forms) for one, other in combinations(copies, 2)]
         for one, other in pairwise(copies):  # any order of the set is as good
             program.add(one["parts"][0] <= other["parts"][0])
@@ -54,15 +56,13 @@ class ScorecardProgram:
         for value, cap in zip(sums[1:], caps[1:], strict=True):
             if math.isfinite(cap):
                 program.add(value <= cap)
-        related = [] if self.related is None else [self.related(program) for _ in copies]
         compiled = program.compile()
         objective = compiled.linear(sums[0])
         columns = np.array([[compiled.column(z) for z in copy["z"]] for copy in copies], dtype=int).reshape(n, -1)
+        choosing = np.array([*columns.ravel(), *(compiled.column(slide) for own in slides for slide in own)], dtype=int)
         for values, own in zip(related, columns, strict=False):
             values.pose(compiled, own.tolist())
         exact = -math.inf
-        slack = n * float(forms[0].weights[kernels.OUTCOME]) * self.error
-        slack *= self.rules.link == kernels.LOGISTIC
         while True:
             found = compiled.solve(objective, deadline.left)
             if any(not values.related.exact for values in related):
@@ -71,45 +71,63 @@ class ScorecardProgram:
             if found.x is None:
                 return Sets((), np.empty((0, 4)), math.inf, math.inf, found.infeasible)
             taken = found.x[columns] > 0.5
-            scores = self.moves.score + taken @ self.gain
-            outside = np.flatnonzero((scores < self.rules.low) | (scores > self.rules.high))
-            if not len(outside):
-                rows = self._values(compiled, columns, taken, related, deadline)
-                if any(row is None for row in rows):
-                    if not [values.related.tighten() for values in related if values.related.exact]:
-                        return Sets((), np.empty((0, 4)), math.inf, exact, False)
-                    continue
-                choices = tuple(np.flatnonzero(row) for row in taken)
-                parts = np.array([self._parts(picks) for picks in choices])
-                cost = self._cost(forms[0], choices, parts)
-                proven = cost - exact <= OPTIMALITY_GAP * max(1.0, abs(cost))
-                return Sets(choices, parts, cost, min(exact - slack, cost), proven, tuple(row or {} for row in rows))
-            for wrong in taken[outside]:  # within the solver's tolerance of an end only
+            choices = [np.flatnonzero(row) for row in taken]
+            wrong = ~self.rules.accepted(self.moves.score + taken @ self.gain, choices)
+            if not wrong.any():
+                rows = self._values(compiled, choosing, found.x, related, deadline)
+                if all(row is not None for row in rows):
+                    return self._set(choices, forms[0], exact, [row or {} for row in rows], related)
+                if not [values.related.tighten() for values in related if values.related.exact]:
+                    return Sets((), np.empty((0, 4)), math.inf, exact, False)
+            for row in taken[wrong]:  # near an end only, and not as the model has it
                 for copy in columns:
-                    flips = [(int(c), -1.0 if w else 1.0) for c, w in zip(copy, wrong, strict=True)]
-                    compiled.add_row(objective.of(flips), low=1.0 - int(wrong.sum()))
+                    flips = [(int(c), -1.0 if w else 1.0) for c, w in zip(copy, row, strict=True)]
+                    compiled.add_row(objective.of(flips), low=1.0 - int(row.sum()))
+
+    def _set(
+        self, choices: list[np.ndarray], form: Form, exact: float, rows: list[dict[str, Any]],
+        related: Sequence[RelatedValues],
+    ) -> Sets:  # fmt: skip
+        """What the program found; ``exact``: its bound, which the error of outcomes lowers."""
+        parts = np.array([self._parts(picks) for picks in choices])
+        names = related[0].finder.card.names if related else ()
+        slid = [
+            values.slid(row, {names[f] for f in self.moves.owner[picks].tolist()})
+            for values, row, picks in zip(related, rows, choices, strict=False)
+        ]
+        cost = self._cost(form, choices, parts) + form.slides * sum(slid)
+        slack = len(choices) * float(form.weights[kernels.OUTCOME]) * self.error
+        slack *= self.rules.link == kernels.LOGISTIC
+        proven = cost - exact <= OPTIMALITY_GAP * max(1.0, abs(cost))
+        return Sets(tuple(choices), parts, cost, min(exact - slack, cost), proven, tuple(rows), tuple(slid))
 
     def _values(
-        self, compiled: Compiled, columns: np.ndarray, taken: np.ndarray, related: Sequence[RelatedValues],
+        self, compiled: Compiled, choosing: np.ndarray, x: np.ndarray, related: Sequence[RelatedValues],
         deadline: Deadline,
     ) -> list[dict[str, Any] | None]:  # fmt: skip
-        """The related values of each counterfactual, nearest to the factual's for these moves; None: one is broken."""
+        """The related values of each counterfactual, nearest to the factual's for these moves; None: one is broken.
+
+        Parameters
+        ----------
+        choosing
+            The columns that say where features are moved.
+        """
         if not related:
             return []
         low, high = compiled.low.copy(), compiled.high.copy()
-        compiled.low[columns] = compiled.high[columns] = taken
+        compiled.low[choosing] = compiled.high[choosing] = np.rint(x[choosing])
         near = compiled.solve(Linear.sum([values.gaps() for values in related]), deadline.left)
         compiled.low[:], compiled.high[:] = low, high
         return [None if near.x is None else values.keeps(near.x) for values in related]
 
-    def _copy(self, program: Program, forms: Sequence[Form]) -> dict[str, Any]:
-        """One counterfactual: its options, changed features and parts."""
+    def _copy(self, program: Program, forms: Sequence[Form], slides: Sequence[Any]) -> dict[str, Any]:
+        """One counterfactual: its options, changed features and parts, and the ``slides`` of ``RelatedValues``."""
         rules, z = self.rules, [program.binary() for _ in self.options]
         changed = [sum(z[o] for o in own) for own in self.of]
         for own, t in zip(self.of, changed, strict=True):
             if len(own) > 1:
                 program.add(t <= 1)
-        program.add(sum(z) <= rules.most)
+        program.add(sum(z) + sum(slides) <= rules.most)
         program.add(sum(z) >= 1)
         score = self.moves.score + sum(self.gain[o] * z[o] for o in self.options)
         if math.isfinite(rules.low):
@@ -123,7 +141,7 @@ class ScorecardProgram:
             off = program.variable(0.0, None)
             self._outcome(program, score, off)
             parts[2] = off
-        return {"z": z, "changed": changed, "parts": parts}
+        return {"z": z, "changed": changed, "parts": parts, "slides": sum(slides)}
 
     def _closeness(self, program: Program, z: list[Any]) -> Any:
         total: Any = 0.0
@@ -196,6 +214,7 @@ class ScorecardProgram:
         total: Any = 0.0
         for copy in copies:
             total += sum(float(weight) * part for weight, part in zip(form.weights, copy["parts"], strict=True))
+            total += form.slides * copy["slides"]
         return total + sum(form.features * features + form.options * options for features, options in pairs)
 
     def _parts(self, picks: np.ndarray) -> list[float]:

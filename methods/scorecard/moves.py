@@ -93,6 +93,29 @@ class MoveFinder:
         """What an option's feature may hold after the move from a value: the ends of its numbers, or categories."""
         return self.axes[moves.owner[option]].within(int(moves.place[option]), value, moves.targets[option])
 
+    def alike(self, name: str, value: Any) -> list[Sequence[Any]]:
+        """Where else a feature may be, from a value, so that the score stays: ends of numbers, or sets of categories.
+
+        A feature that the card does not use may be anywhere within reach.
+        """
+        feature = self.space[name]
+        if feature.actionability is Actionability.IMMUTABLE:
+            return []
+        if name in self.card.names:
+            found = self.axes[self.card.names.index(name)].alike(value)
+        else:
+            found = [feature.interval(float(value)) if feature.numeric else feature.reachable(value)]
+        if feature.numeric:
+            return [ends for ends in found if ends[0] < ends[1] or ends[0] == ends[1] != value]
+        return [members for members in found if set(members) - {value}]
+
+    def evidence(self, name: str, value: Any) -> float:
+        """The weight of evidence, or mean, of a value's bin; 0 where the card does not use the feature."""
+        if name not in self.card.names:
+            return 0.0
+        axis = self.axes[self.card.names.index(name)]
+        return float(axis.values[axis.bin_of(value)])
+
 
 class _Axis:
     """One feature: which bin a value lies in, and the nearest value within reach in each other bin."""
@@ -150,12 +173,16 @@ class _Axis:
             codes = [c for c in target.members if low <= c <= high and c not in self.feature.special]
             return _typed(min(codes, key=lambda code: abs(code - value)), integral) if codes else None
         low, high = self._ends(target, value)
-        nearest, away = (high, -1) if value > high else (max(low, value), 1)
-        while low <= nearest <= high:
-            if nearest not in self.codes:
-                return _typed(nearest, integral)
-            nearest = nearest + away if integral else math.nextafter(nearest, away * math.inf)
-        return None
+        beside = [self._beside(min(max(low, value), high), away, (low, high)) for away in (1, -1)]
+        found = [number for number in beside if number is not None]
+        return _typed(min(found, key=lambda number: abs(number - value)), integral) if found else None
+
+    def _beside(self, number: float, away: int, ends: tuple[float, float]) -> float | None:
+        """The first number from one on, upwards or downwards, that is no code; None where there is none within ends."""
+        integral = self.feature.kind is Kind.INTEGER
+        while number in self.codes:
+            number = number + away if integral else math.nextafter(number, away * math.inf)
+        return number if ends[0] <= number <= ends[1] else None
 
     def _ends(self, target: Bin, value: float) -> tuple[float, float]:
         """The least and the greatest number within reach in a bin that is an interval."""
@@ -171,6 +198,17 @@ class _Axis:
             return [category for category in self.feature.reachable(value) if self._bin[category] == place]
         target = self.variable.bins[place]
         return self._ends(target, float(value)) if target.role == "interval" else (nearest, nearest)
+
+    def alike(self, value: Any) -> list[Sequence[Any]]:
+        """Where else the feature may be at the weight of evidence of a value: ``within`` its bin and those like it."""
+        own = self.bin_of(value)
+        places = [place for place in {own, *self.open} if self.values[place] == self.values[own]]
+        found = []
+        for place in sorted(places):
+            nearest = self._nearest(self.variable.bins[place], place, value)
+            if nearest is not None:
+                found.append(self.within(place, value, nearest))
+        return found
 
 
 def _typed(value: float, integral: bool) -> float | int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -39,11 +39,14 @@ class Form:
         Of proximity, closeness, distance of the outcome, and number of changes of each; shape (4,).
     features, options
         Cost >= 0 of each feature, or bin, that two counterfactuals share.
+    slides
+        Cost >= 0 of each feature that changes and leaves the score as it is.
     """
 
     weights: np.ndarray
     features: float = 0.0
     options: float = 0.0
+    slides: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +56,17 @@ class Rules:
     Parameters
     ----------
     low, high
-        Ends of the score.
+        Ends of the score, moved outwards by ``room``.
     most
         The most features that may change.
     distinct_features, disjoint_options
         Whether each two of a set change different sets of features, and share no bin.
     link, target
         The outcome as a function of the score (see ``kernels``), and the value it should have.
+    room
+        How near to an end the rounding of sums decides: what lies there is a counterfactual where ``accepts`` says so.
+    accepts
+        Whether the model itself predicts the target, of ascending options; all are accepted where it is None.
     """
 
     low: float
@@ -69,6 +76,17 @@ class Rules:
     disjoint_options: bool = False
     link: int = kernels.NO_OUTCOME
     target: float = 0.0
+    room: float = 0.0
+    accepts: Callable[[tuple[int, ...]], bool] | None = None
+
+    def accepted(self, scores: np.ndarray, choices: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+        """Which choices, by score and options (-1 for none), are counterfactuals, bool, shape (choices,)."""
+        found = (scores >= self.low) & (scores <= self.high)
+        if self.accepts is not None:
+            near = np.minimum(np.abs(scores - self.low), np.abs(scores - self.high)) <= 3.0 * self.room
+            for place in np.flatnonzero(near):
+                found[place] = self.accepts(tuple(sorted(o for o in choices[int(place)].tolist() if o >= 0)))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +94,8 @@ class Listed:
     """The cheapest choices: options (-1 for none) and parts by choice, and how the forms weigh them, ascending.
 
     ``complete`` where no other choice keeps to the caps; ``ended`` where the search was not cut short; ``bound`` on the
-    first form of every choice, those that a search cut short has not come to included.
+    first form of every choice, those that a search cut short has not come to included. Near an end of the score there
+    may be choices that the model rejects.
     """
 
     picks: np.ndarray
@@ -86,13 +105,20 @@ class Listed:
     ended: bool
     bound: float
 
+    def only(self, kept: np.ndarray) -> Listed:
+        """Some of the choices, bool."""
+        if kept.all():
+            return self
+        return replace(self, picks=self.picks[kept], parts=self.parts[kept], costs=self.costs[kept])
+
 
 @dataclass(frozen=True, eq=False)
 class Sets:
     """The cheapest set: the options of each of its choices, their parts, its cost, and a proven bound on that.
 
     Without choices, ``proven`` means that there is no such set. ``values``: where relations between features ask for
-    others than the nearest ones of the bins, those of each choice, by feature.
+    others than the nearest ones of the bins, those of each choice, by feature; and ``slid``, how many of these change
+    and leave the score as it is.
     """
 
     choices: tuple[np.ndarray, ...]
@@ -101,6 +127,7 @@ class Sets:
     bound: float
     proven: bool
     values: tuple[dict[str, Any], ...] = ()
+    slid: tuple[int, ...] = ()
 
 
 def _none(proven: bool) -> Sets:
@@ -208,10 +235,7 @@ class Search:
         caps = np.array(caps, dtype=float)
         caps[0] = math.inf
         if n == 1:
-            listed = self.cheapest(forms, caps, 1, deadline)
-            if not len(listed.picks):
-                return replace(_none(listed.ended), bound=listed.bound)
-            return Sets((listed.picks[0],), listed.parts[:1], float(listed.costs[0, 0]), listed.bound, listed.ended)
+            return self._one(forms, caps, deadline)
         least = [self.cheapest([form], np.array([math.inf]), 1, _part(deadline, FLOOR)) for form in forms]
         if any(one.ended and not len(one.picks) for one in least):
             return _none(True)
@@ -221,7 +245,8 @@ class Search:
         alone = caps - (n - 1) * floors  # the most that one choice may cost beside the cheapest others
         while True:
             listed = self.cheapest(forms, alone, room, _part(deadline, LISTING))
-            found = self._compatible(listed, n, forms, caps, floors, found, deadline)
+            sound = listed.only(self._sound(listed.picks))
+            found = self._compatible(sound, n, forms, caps, floors, found, deadline)
             if found.proven:
                 return found
             rest = listed.costs[: n - 1, 0].sum() + (listed.costs[-1, 0] if len(listed.costs) else math.inf)
@@ -235,6 +260,27 @@ class Search:
                 return found
             room = min(room * GROWTH, MOST)
             alone[0] = found.cost - listed.costs[: n - 1, 0].sum()
+
+    def _one(self, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline) -> Sets:
+        """The cheapest choice; of the cheapest ones so many are listed as the model rejects near an end, and more."""
+        room = 1
+        while True:
+            listed = self.cheapest(forms, caps, room, deadline)
+            sound = listed.only(self._sound(listed.picks))
+            if len(sound.picks):
+                cost = float(sound.costs[0, 0])
+                bound = cost if listed.ended else listed.bound
+                return Sets((sound.picks[0],), sound.parts[:1], cost, bound, listed.ended)
+            if listed.complete:
+                return _none(True)
+            if not listed.ended or room >= MOST:
+                return replace(_none(False), bound=listed.bound)
+            room = min(room * GROWTH, MOST)
+
+    def _sound(self, picks: np.ndarray) -> np.ndarray:
+        """Which choices are counterfactuals, bool: near an end the model itself is asked."""
+        gains = np.append(self.gain, 0.0)[picks].sum(axis=1)  # -1 is no option
+        return self.rules.accepted(self.moves.score + gains, picks)
 
     def _in_turn(self, n: int, forms: Sequence[Form], least: Listed, deadline: Deadline) -> Sets:
         """A set of choices, each the cheapest (the first is ``least``) without the options of those before it, or none.
@@ -257,7 +303,7 @@ class Search:
             left = np.delete(np.arange(len(options)), own[own >= 0])
             search, options = search.only(left), options[left]
         changed = [frozenset(self.moves.owner[own[own >= 0]].tolist()) for own in picks]
-        if self.rules.distinct_features and len(set(changed)) < n:
+        if (self.rules.distinct_features and len(set(changed)) < n) or not self._sound(np.array(picks)).all():
             return _none(False)
         return Sets(tuple(picks), np.array(parts), sum(costs), n * least.bound, False)
 

@@ -166,6 +166,37 @@ def test_special_bins_are_targets_only_when_asked_for() -> None:
         assert sum(card.variables[f].bins[place].role == "special" for f, place in places) == expected
 
 
+def test_the_claim_of_a_hierarchy_says_what_caps_it() -> None:
+    """Its optimum lies above that of its last level alone, whose claim it therefore is not."""
+    problem, above = toy(0, TARGETS["event"]), 0
+    ranks = {"proximity": 2, "closeness": 1}
+    ranked = Scorecard({"proximity": 1, "closeness": 1}, ranks, max_changes=None)
+    alone = Scorecard({"closeness": 1}, max_changes=None)
+    assert ranked.objective(problem).domain == {
+        "levels": ({"proximity": 1},), "degradation": 0.1, "weights": "range",
+    }  # fmt: skip
+    assert alone.objective(problem).domain == {}
+    assert ranked.objective(problem).terms[0].name == alone.objective(problem).terms[0].name
+    wished = replace(
+        ranked, objectives={"proximity": 1, "outcome": 1}, wish=0.6, priorities={"proximity": 1, "outcome": 2}
+    )
+    assert wished.objective(problem).domain["wish"] == 0.6
+    for factual in undesired(problem, 6):
+        (capped,), (free,) = (ask(method, problem, factual).answers for method in (ranked, alone))
+        if capped.bound is not None and free.objective is not None:
+            above += capped.bound > free.objective + 1e-3
+    assert above
+
+
+def test_a_claim_says_that_codes_are_left_out() -> None:
+    """Where the space takes them for numbers as any, and the method does not."""
+    problem = toy(0, TARGETS["event"])
+    open_space = replace(problem, space=SPACE.replace({"debt": {"special": (), "bounds": (-1, 9)}}))
+    assert Scorecard().objective(problem).domain == {}
+    assert Scorecard().objective(open_space).domain == {"special": False}
+    assert Scorecard(special=True).objective(open_space).domain == {}
+
+
 def test_asking_for_special_bins_that_are_closed_is_refused() -> None:
     """Where the space has no value for any of them; unknown categories count, as counterfactuals may take them."""
     problem = toy(0, TARGETS["event"])

@@ -12,9 +12,13 @@ import pandas as pd
 import pytest
 from support.scorecards import SPACE, VALUES, Enumeration, ask, toy, undesired
 
+from harness.core.classifier import Classifier
 from harness.core.explanation import Status
 from harness.core.problem import Problem
+from harness.core.space import Feature, Space
 from harness.core.target import Label
+from harness.models.card import Bin, Card, Variable
+from harness.models.scorecard import ScorecardClassifier
 from methods.scorecard import Scorecard
 
 # In words, and in Python, of a row and the factual.
@@ -38,18 +42,16 @@ METHODS = {
 }
 
 
-def related(problem: Problem, factual: pd.DataFrame, names: tuple[str, ...], listed: Enumeration) -> np.ndarray:
-    """Which of the listed bins hold values, all of them tried, that keep relations; who keeps a bin keeps its value."""
+def related(
+    problem: Problem, factual: pd.DataFrame, names: tuple[str, ...], listed: Enumeration, most: int | None
+) -> np.ndarray:
+    """Which of the listed bins hold values, all of them tried, that keep relations, and of which few enough change."""
     origin, card = factual.iloc[0].to_dict(), problem.classifier.estimator.card_
-    own = card.bins(factual)[0]
-    choices = []
-    for name, place, variable in zip(VALUES, own, card.variables, strict=True):
-        others = [value for value in VALUES[name] if variable.bin_of(value) != place]
-        choices.append([origin[name], *others])
-    rows = SPACE.frame([dict(zip(VALUES, row, strict=True)) for row in product(*choices)])
+    rows = SPACE.frame([dict(zip(VALUES, row, strict=True)) for row in product(*VALUES.values())])
     kept = [not faults for faults in SPACE.violations(factual, rows)]
     rules = [RELATED[name][1] for name in names]
     kept &= np.array([all(rule(row, origin) for rule in rules) for row in rows.to_dict("records")])
+    kept &= SPACE.changed(factual, rows).sum(axis=1) <= (most or 99)
     possible = {tuple(row) for row in card.bins(rows[kept]).tolist()}
     return np.array([tuple(row) in possible for row in listed.bins.tolist()])
 
@@ -70,7 +72,7 @@ def test_the_best_of_all_values(names: tuple[str, ...], option: str) -> None:
             if any(relation.broken_by(factual) for relation in problem.space.relations):
                 continue
             listed = Enumeration(plain, factual, method.weights)
-            kept = related(plain, factual, names, listed)
+            kept = related(plain, factual, names, listed, method.max_changes)
             lost += int((listed.valid & ~kept).sum())
             listed.valid &= kept
             expected, found = listed.best(method, n), ask(method, problem, factual, n)
@@ -113,3 +115,73 @@ def test_values_are_the_nearest_that_a_relation_allows() -> None:
             ages += [] if row is None or row["age"] == factual["age"].iloc[0] else [row["age"]]
     assert 6 in ages
     assert min(ages) == 6
+
+
+def loan(age: str = "increase", constraint: str = "age >= debt + 1", space: Space | None = None) -> Problem:
+    """Wanted is a debt from 4 to 5 at an age below 9; a loan, of which the card knows nothing, is there beside them."""
+    space = space or Space(
+        (
+            Feature("age", "integer", scale=(0, 8), bounds=(0, 8), actionability=age),
+            Feature("debt", "integer", scale=(0, 9), bounds=(0, 9)),
+            Feature("loan", "integer", scale=(0, 9), bounds=(0, 9)),
+        ),
+        (constraint,),
+    )
+    bins = {
+        "age": ((Bin("interval", high=2.0), Bin("interval", 2.0, 4.0), Bin("interval", 4.0)), (0.0, 0.0, 0.0)),
+        "debt": ((Bin("interval", high=4.0), Bin("interval", 4.0, 6.0), Bin("interval", 6.0)), (0.0, 1.0, -1.0)),
+    }
+    variables = tuple(
+        Variable(name, (*own, Bin("missing")), np.array([*values, 0.0]), 1.0, np.zeros(4))
+        for name, (own, values) in bins.items()
+    )
+    estimator: Any = ScorecardClassifier()
+    estimator.card_, estimator.classes_ = Card(variables, -0.5, True), np.array([0, 1])
+    rows = space.frame([{"age": 8, "debt": debt, "loan": 0} for debt in (0, 4, 7)])
+    classifier = Classifier(estimator, estimator.card_.inputs(space), ("no", "yes"))
+    return Problem(space, classifier, rows, np.zeros(3), Label("yes"))
+
+
+ASIDE = {
+    "within its bin": ({"age": 4}, "age >= debt + 1", {"age": 5, "debt": 4, "loan": 0}),
+    "to a bin that is alike": ({"age": 1}, "age >= debt + 1", {"age": 5, "debt": 4, "loan": 0}),
+    "of a feature that the card does not use": ({"age": 0}, "loan >= debt", {"age": 0, "debt": 4, "loan": 4}),
+}
+
+
+@pytest.mark.parametrize("case", ASIDE)
+def test_what_a_relation_needs_changes_at_the_same_score(case: str) -> None:
+    """Debt has to be 4 at least, for half of its range of 2; another feature follows it, which is a change as any."""
+    origin, constraint, row = ASIDE[case]
+    problem = loan(constraint=constraint)
+    factual = problem.space.frame([{"debt": 0, "loan": 0, **origin}])
+    for method, expected in (
+        (Scorecard({"proximity": 1}), 0.5),
+        (Scorecard({"proximity": 1, "changes": 0.1}, max_changes=2), 0.7),
+    ):
+        found = ask(method, problem, factual, 1)
+        (answer,) = found.answers
+        assert (answer.status, answer.row) == (Status.OPTIMAL, row)
+        assert answer.objective == pytest.approx(expected, abs=1e-6)
+        claimed = method.objective(problem).evaluate(problem.space, factual, problem.space.frame([row]))
+        assert answer.objective == pytest.approx(float(claimed[0]), abs=1e-9)
+        assert {change["feature"] for change in found.trace} == {name for name in row if row[name] != factual[name][0]}
+    found = ask(Scorecard({"proximity": 1}, max_changes=1), problem, factual, 1)
+    assert found.answers[0].status is Status.INFEASIBLE
+    assert {"max_changes=1", problem.space.constraints[0]} <= set(found.conflict)
+
+
+def test_what_may_not_change_follows_no_other() -> None:
+    problem = loan(age="immutable")
+    factual = problem.space.frame([{"age": 4, "debt": 0, "loan": 0}])
+    found = ask(Scorecard({"proximity": 1}), problem, factual, 1)
+    assert found.answers[0].status is Status.INFEASIBLE
+    assert "immutable age" in found.conflict
+
+
+def test_changes_for_a_relation_are_no_diversity() -> None:
+    """Two that differ in which features are moved: there is one move that is wanted, and another age is none."""
+    problem = loan()
+    factual = problem.space.frame([{"age": 4, "debt": 0, "loan": 0}])
+    answers = ask(Scorecard({"proximity": 1}), problem, factual, 2).answers
+    assert [answer.status for answer in answers] == [Status.OPTIMAL, Status.INFEASIBLE]
