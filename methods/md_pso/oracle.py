@@ -16,7 +16,7 @@ from harness.core.space import Feature, Kind
 from harness.core.target import Classes, Interval, Label, Probability
 from methods.md_pso.guide import shares
 
-INVALID = 1e3  # added to the cost of an invalid point, so that every valid one costs less
+INVALID = 1e3  # in the cost of an invalid point by Deb's rule, where being valid counts before any cost
 ASKED = 300  # training rows on which scores and predictions are compared
 
 

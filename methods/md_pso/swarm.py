@@ -29,9 +29,14 @@ class Points:
     def unscored(cls, scaled: np.ndarray) -> Points:
         return cls(scaled, np.full(len(scaled), np.inf), np.zeros(len(scaled), dtype=bool))
 
-    def improve(self, other: Points) -> np.ndarray:
-        """Take the points of another generation that cost less; returns which, bool, shape (swarms * particles,)."""
+    def improve(self, other: Points, valid_first: bool) -> np.ndarray:
+        """Take the better points of another generation; returns which, bool, shape (swarms * particles,).
+
+        Those that cost less; where ``valid_first``, a valid one instead of an invalid one in any case.
+        """
         better: np.ndarray = other.cost < self.cost
+        if valid_first:
+            better = np.where(other.valid == self.valid, better, other.valid)
         self.scaled[better], self.cost[better] = other.scaled[better], other.cost[better]
         self.valid[better] = other.valid[better]
         return better
@@ -85,7 +90,7 @@ class Swarms:
         if parameters.draws == "paper":
             r1, r2 = r1 * parameters.cognitive, r2 * parameters.social
             r3 = parameters.cognitive + r3 * (parameters.social - parameters.cognitive)
-        leading = self.best.cost.reshape(self.shape[:2]).argmin(axis=1)
+        leading = self._leading()
         leader = self.memory[np.arange(self.shape[0]), leading][:, None]
         velocity = parameters.inertia * self.velocity
         velocity += parameters.cognitive * r1 * (self.memory - self.position)
@@ -95,11 +100,18 @@ class Swarms:
         self.velocity = np.clip(velocity, -self.limit, self.limit)
         self.position = np.clip(self.position + self.velocity, self.low, self.high)
 
+    def _leading(self) -> np.ndarray:
+        """The particle of each swarm with the best point: by Deb's rule a valid one where there is any; (swarms,)."""
+        cost, valid = self.best.cost.reshape(self.shape[:2]), self.best.valid.reshape(self.shape[:2])
+        if self.parameters.cost == "deb":
+            cost = np.where(valid | ~valid.any(axis=1, keepdims=True), cost, np.inf)
+        return cost.argmin(axis=1)
+
     def _score(self) -> None:
         scaled = self.actions.snap(self.position.reshape(-1, self.shape[2]), self.owner)
         valid, gap = self.actions.judge(scaled, self.owner)
         self.points = points = Points(scaled, self._weigh(scaled, valid, gap), valid)
-        grid = self.best.improve(points).reshape(self.shape[:2])
+        grid = self.best.improve(points, self.parameters.cost == "deb").reshape(self.shape[:2])
         self.memory[grid] = self.position[grid]
         if self.parameters.archive and self.parameters.selection != "personal" and valid.any():
             self.met.append(self._valid(points))
@@ -109,7 +121,7 @@ class Swarms:
         return points.scaled[points.valid], points.cost[points.valid], self.owner[points.valid]
 
     def _weigh(self, points: np.ndarray, valid: np.ndarray, gap: np.ndarray) -> np.ndarray:
-        """Costs of points, (3) or by Deb's rule, shape (rows,)."""
+        """Costs of points, (3) or by Deb's rule, which compares those of valid points, and of others, by themselves."""
         merit = self.merit(points, self.owner)
         if self.parameters.cost == "paper":
             return np.where(valid, 0.0, gap) + merit

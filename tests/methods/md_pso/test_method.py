@@ -199,6 +199,23 @@ def test_the_cost_by_hand() -> None:
         assert claimed == pytest.approx(wanted[:1])
 
 
+@pytest.mark.parametrize("pull_back", [False, True])
+def test_weights_of_any_size_say_the_same(pull_back: bool, problem_of: ProblemOf) -> None:
+    """Both weights times 2**17: valid points cost far more than ``INVALID``, and are better than invalid ones still."""
+    problem, size = problem_of("rf"), 2.0**17
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:4]
+    plain = MdPso(iterations=30, particles=12, epsilon=1.0, pull_back=pull_back)
+    great = replace(plain, proximity_weight=size, sparsity_weight=size)
+    costs = []
+    for place in range(4):
+        one, other = (m.fit(problem).explain(factuals.iloc[[place]], 3, rng(), soon()).answers for m in (plain, great))
+        assert [answer.row for answer in one] == [answer.row for answer in other]
+        found = [answer.objective for answer in other if answer.objective is not None]
+        assert found == [answer.objective * size for answer in one if answer.objective is not None]
+        costs += found
+    assert min(costs) > INVALID
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     row=st.integers(0, 199),
