@@ -42,11 +42,15 @@ class Free:
             return 1
         if left not in self._sides:
             side = self.program.binary()
-            at_most, at_least = left - self.margin, left + self.margin
+            at_most, at_least = self.sides(left)
             self.program.add(self.expression <= at_most + (self.high - at_most) * side)
             self.program.add(self.expression >= self.low + (at_least - self.low) * side)
             self._sides[left] = side
         return self._sides[left]
+
+    def sides(self, left: float) -> tuple[float, float]:
+        """The greatest input on the left of a split, and the least on its right; ``left`` is the last left float."""
+        return left - self.margin, left + self.margin
 
 
 class Block(Protocol):

@@ -50,7 +50,7 @@ class Likely:
         """The same as a limit of a claim."""
         return Limit(Term("rarity", 1.0, self.density.plain), -self.least)
 
-    def slack(self, x: np.ndarray) -> float:
+    def slack(self, x: np.ndarray, label: Any = None) -> float:
         """0 for one of the points, else infinite."""
         return 0.0 if self.density.likelihood(x[None])[0] >= self.least - LIMIT_MET else math.inf
 

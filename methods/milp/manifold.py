@@ -162,9 +162,10 @@ class Manifold:
             return np.full(self.points.shape[1], -math.inf), np.full(self.points.shape[1], math.inf)
         return self.points.min(axis=0) - self.most, self.points.max(axis=0) + self.most
 
-    def slack(self, x: np.ndarray) -> float:
-        """Distance of a point from the nearest of the hulls."""
-        return min((self._hull(label).distance(x) for label in self.labels), default=math.inf)
+    def slack(self, x: np.ndarray, label: Any = None) -> float:
+        """Distance of a point from the nearest of the hulls, or from that of a cluster."""
+        labels = self.labels if label is None else [label]
+        return min((self._hull(one).distance(x) for one in labels), default=math.inf)
 
     def _hull(self, label: Any) -> Hull:
         if label not in self._hulls:

@@ -169,7 +169,7 @@ class NumberBlock(Block):
         self._paid: tuple[int, int] | None = None
         ends = self._bound(reach)
         self._tie(reach)
-        self.cells.pose(self.value, ends, self.at.change)
+        self.cells.pose(self.value, ends, self.at.change, self.feature.interval(self.value))
         # With their weights: one of the gap, or where a unit does not cost the same up and down, one of each way.
         self.squares: list[tuple[Square, float]] = []
         if cost.quadratic:

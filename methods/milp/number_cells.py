@@ -16,7 +16,8 @@ from methods.milp.interval_block import Sides, cells
 class NumberCells:
     """Two rows that keep a number in the cell that the sides of its thresholds give; none without thresholds.
 
-    A decoded value is clipped to that cell, so that the solver's tolerance decides no side.
+    A decoded value is clipped to that cell, so that the solver's tolerance decides no side. A cell that begins beyond
+    what is permitted, by however little, is closed: the tolerance would let a number into it.
     """
 
     def __init__(self, program: Program, feature: Feature) -> None:
@@ -36,7 +37,7 @@ class NumberCells:
         self.sides.attach(compiled)
         self.entries = [np.array([compiled.position(row, side) for side in self.columns]) for row in self.rows]
 
-    def pose(self, value: float, reach: tuple[float, float], change: int) -> None:
+    def pose(self, value: float, reach: tuple[float, float], change: int, permitted: tuple[float, float]) -> None:
         """Keep the number in the cell that the sides give.
 
         Parameters
@@ -44,14 +45,18 @@ class NumberCells:
         value
             The factual's.
         reach
-            Least and greatest value of the program's number.
+            Least and greatest value of the program's number, which rounding may have widened.
         change
             The column "changed": to leave the factual's cell is a change.
+        permitted
+            Least and greatest decoded value that a changed number may take.
         """
         if not self.rows:
             return
         feature, compiled, at = self.feature, self.compiled, self.sides.at
         self.first, self.last = first, last = cells(feature, self.sides.ends)
+        self.value, self.permitted = value, permitted
+        open_ = (last >= permitted[0]) & (first <= permitted[1])
         if feature.kind is not Kind.INTEGER:
             first, last = ((ends - feature.scale[0]) / feature.range for ends in (first, last))
         floor, ceiling = (compiled.row(row) for row in self.rows)
@@ -59,18 +64,26 @@ class NumberCells:
         compiled.data[self.entries[0]], compiled.row_low[floor] = -np.diff(starts), starts[0]
         compiled.data[self.entries[1]], compiled.row_high[ceiling] = -np.diff(ends), ends[0]
         factual_cell = int(np.searchsorted(self.sides.ends, value, side="left"))
-        near = last >= reach[0] - FEASIBILITY, first <= reach[1] + FEASIBILITY
-        least, most = int(near[0].argmax()), len(first) - 1 - int(near[1][::-1].argmax())
+        open_ &= (last >= reach[0] - FEASIBILITY) & (first <= reach[1] + FEASIBILITY)
+        open_[factual_cell] = True
+        left = np.flatnonzero(open_)
         steps = np.arange(1, len(first))
-        compiled.low[at], compiled.high[at] = steps <= min(least, factual_cell), steps <= max(most, factual_cell)
+        compiled.low[at], compiled.high[at] = steps <= left[0], steps <= left[-1]
+        for shut in set(range(left[0], left[-1])) - set(left.tolist()):
+            compiled.add_row(Linear.of([(at[shut - 1], 1.0), (at[shut], -1.0)]), high=0.0)
         if factual_cell < len(at):
             compiled.add_row(Linear.of([(at[factual_cell], 1.0), (change, -1.0)]), high=0.0)
         if factual_cell > 0:
             compiled.add_row(Linear.of([(at[factual_cell - 1], 1.0), (change, 1.0)]), low=1.0)
 
     def clip(self, value: float, x: np.ndarray) -> float:
-        """A decoded value within the cell of a solution."""
+        """A decoded value within the cell of a solution; it moves there only to what is permitted."""
         if not self.rows:
             return value
         cell = int(np.rint(x[self.sides.at]).sum())
-        return float(np.clip(value, self.first[cell], self.last[cell]))
+        first, last = self.first[cell], self.last[cell]
+        if first <= value <= last:
+            return value
+        low, high = max(first, self.permitted[0]), min(last, self.permitted[1])
+        # Of a cell that is open for the factual alone, a special code, nothing else is permitted.
+        return float(np.clip(value, low, high)) if low <= high else self.value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.core.method import Deadline
 from harness.core.problem import Problem
+from harness.core.space import Space
 from harness.core.tolerances import COORDINATE_TIE, RADIUS_ROUNDING, SCORE_SOLVED
 from methods.milp.embed.registry import embeddable
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary, Worst
@@ -45,25 +46,27 @@ class Adversarial(RobustProgram):
         features = (source.feature for source in self.problem.classifier.inputs)
         return np.array([slope * by_name[name] for name, slope in zip(features, self.slopes, strict=True)])
 
-    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
-        factual, rho = self.frame(row), self.settings.radius
-        best, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+    def search(
+        self, factual: pd.DataFrame, start: dict[str, Any] | None, budget: float, far: float, deadline: Deadline
+    ) -> Outcome:
+        best, rho = start, self.settings.radius
         moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
         margin, closest, own = self.settings.margin if self.leaves else 0.0, None, True
         while not deadline.passed and bound < budget:
-            start = time.monotonic()
-            found, answer = self._master(factual, budget, moves, margin).settled(deadline)
+            began = time.monotonic()
+            space = self.around(factual, budget, far)
+            found, answer = self._master(factual, space, budget, moves, margin).settled(deadline)
             if own:
                 # Nothing within the budget: the best point is optimal, or there is no point at all.
                 bound = budget if found.infeasible else max(bound, limit(found, budget))
             if answer is None:
                 break
-            master = time.monotonic() - start
-            start = time.monotonic()
+            master = time.monotonic() - began
+            began = time.monotonic()
             radius, worst = self.certifier.radius(answer, SHARE * deadline.left), None
             if short := radius < rho - RADIUS_ROUNDING:
                 worst = self.adversary.worst(answer, deadline)
-            step = next_step(len(moves), found.objective, radius, master, time.monotonic() - start)
+            step = next_step(len(moves), found.objective, radius, master, time.monotonic() - began)
             trace.append(step | {"row": answer})
             better: dict[str, Any] | None = None if short else answer
             if short and worst is None:  # by no more than the tolerances of both programs
@@ -93,10 +96,10 @@ class Adversarial(RobustProgram):
         return worst.score > -SCORE_SOLVED or any(np.abs(worst.move - move).max() <= COORDINATE_TIE for move in moves)
 
     def _master(
-        self, factual: pd.DataFrame, budget: float, moves: Sequence[np.ndarray], margin: float
+        self, factual: pd.DataFrame, space: Space, budget: float, moves: Sequence[np.ndarray], margin: float
     ) -> InstanceProgram:
         """The program of the perturbations so far, (21)-(25), of forests with (40), of networks (52)-(59)."""
-        instance = InstanceProgram(self, self.around(factual, budget), factual, budget)
+        instance = InstanceProgram(self, space, factual, budget)
         for move in moves:
             shift = self.shift(move)
             instance.require(instance.embed(instance.sources(shift), shift), lambda outputs: 0.0, margin)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
@@ -32,10 +32,10 @@ class Leaf(RobustProgram):
             raise UnsupportedError(f"algorithm=leaf needs trees (here: {name}); set algorithm=auto.")
         super().__init__(problem, settings)
 
-    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
-        factual, began = self.frame(row), time.monotonic()
-        start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
-        space = self.around(factual, budget)
+    def search(
+        self, factual: pd.DataFrame, start: dict[str, Any] | None, budget: float, far: float, deadline: Deadline
+    ) -> Outcome:
+        began, space = time.monotonic(), self.around(factual, budget, far)
         instance = InstanceProgram(self, space, factual, budget)
         still = np.zeros(len(self.slopes))
         radii = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
+from harness.core.space import Space
 from harness.core.tolerances import RADIUS_ROUNDING
 from methods.estimators.linear import is_linear, weights_of
 from methods.robust.outcome import Outcome
@@ -20,14 +20,15 @@ from methods.robust.program import InstanceProgram, RobustProgram, limit, next_s
 class Linear(RobustProgram):
     r"""(75): the worst perturbation costs a linear model :math:`\rho \|\beta_P\|_*`, so one solve is enough."""
 
-    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+    def search(
+        self, factual: pd.DataFrame, start: dict[str, Any] | None, budget: float, far: float, deadline: Deadline
+    ) -> Outcome:
         """The bound is of the model's own rule: a margin is kept only where the certificate asks for one."""
-        factual = self.frame(row)
-        start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        space = self.around(factual, budget, far)
         trace, bound = list[dict[str, Any]](), 0.0
         for margin in (0.0, self.settings.margin):
             began = time.monotonic()
-            found, answer = self._instance(factual, budget, margin).settled(deadline)
+            found, answer = self._instance(factual, space, budget, margin).settled(deadline)
             bound = bound if margin else max(bound, limit(found, budget))
             if answer is None:
                 return self.outcome(start, factual, bound if margin or not found.infeasible else budget, trace)
@@ -38,8 +39,8 @@ class Linear(RobustProgram):
                 break
         return self.outcome(start, factual, bound, trace)
 
-    def _instance(self, factual: pd.DataFrame, budget: float, margin: float) -> InstanceProgram:
-        instance = InstanceProgram(self, self.around(factual, budget), factual, budget)
+    def _instance(self, factual: pd.DataFrame, space: Space, budget: float, margin: float) -> InstanceProgram:
+        instance = InstanceProgram(self, space, factual, budget)
         estimator = self.problem.classifier.estimator
         if not is_linear(estimator):
             raise UnsupportedError(f"{type(estimator).__name__} is no linear model; set algorithm=adversarial.")

@@ -14,11 +14,11 @@ from harness.certificate import Ball, perturbed
 from harness.core.errors import UnsupportedError, choices
 from harness.core.space import Feature, Kind, Space
 
-WIDE = 10.0  # scaled units around the factual in which programs look at unbounded numbers while nothing is known
+WIDE = 10.0  # scaled units around the factual in which programs look at unbounded numbers first
 
 
 def boundless(feature: Feature) -> bool:
-    """Whether a feature may go farther than programs look while nothing is known."""
+    """Whether a feature may go farther than programs look first."""
     return feature.numeric and feature.bounds[1] - feature.bounds[0] > 2 * WIDE * feature.range
 
 

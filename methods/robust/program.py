@@ -16,13 +16,11 @@ from harness.core.inputs import Affine, Input
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.core.space import Feature, Kind, Space
+from harness.core.space import Kind, Space
 from harness.core.target import Classes, Label
 from harness.core.tolerances import (
     BUDGET_CUTOFF,
     FEASIBILITY,
-    INSET_OF_RANGE,
-    INSET_OF_SIZE,
     OPTIMALITY_GAP,
     SHARP_FEASIBILITY,
 )
@@ -50,6 +48,7 @@ from methods.robust.outcome import Outcome
 from methods.robust.perturbation import WIDE, boundless
 from methods.robust.related import clauses
 from methods.robust.settings import Settings
+from methods.robust.whole import Whole, inset_of
 
 SHARE = 0.25  # of the time left that a certificate may take
 EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
@@ -109,21 +108,54 @@ class RobustProgram:
     def value(self, row: Mapping[str, Any], factual: pd.DataFrame) -> float:
         return float(self.objective.evaluate(self.space, factual, self.frame(row))[0])
 
-    def around(self, factual: pd.DataFrame, budget: float) -> Space:
-        """The space, its numbers bounded by what a budget allows, or by ``WIDE``."""
-        afforded = math.sqrt(budget) if self.settings.distance == "l2sq" else budget
+    def few_enough(self, row: Mapping[str, Any], factual: pd.DataFrame) -> bool:
+        """Whether a row changes no more features than may be changed."""
+        most = self.settings.max_changes
+        return most is None or int(self.space.changed(factual, self.frame(row)).sum()) <= most
+
+    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+        """Near the factual first; then everywhere, where a point farther away may be cheaper than what was found."""
+        factual = self.frame(row)
+        start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        near = self.search(factual, start, budget, WIDE, deadline)
+        least = self.beyond(near.value)
+        near = replace(near, bound=min(near.bound, least))
+        if near.row is None or math.isinf(least):
+            return near
+        far = self.search(factual, near.row, near.value, math.inf, deadline)
+        bound = min(max(near.bound, far.bound), far.value)
+        return replace(far, bound=bound, trace=(*near.trace, *far.trace))
+
+    def search(
+        self, factual: pd.DataFrame, start: dict[str, Any] | None, budget: float, far: float, deadline: Deadline
+    ) -> Outcome:
+        """The cheapest robust point of ``around``, with a bound on what that holds; from a known one and its cost."""
+        raise NotImplementedError
+
+    def around(self, factual: pd.DataFrame, budget: float, far: float) -> Space:
+        """The space, its numbers bounded by what a budget allows; those that are ``boundless``, by ``far`` ranges too.
+
+        ``far`` is ``WIDE``, or infinite where the budget is not.
+        """
+        afforded = max(budget - self.settings.alpha, 0.0)  # whatever moves is a change, too
+        afforded = math.sqrt(afforded) if self.settings.distance == "l2sq" else afforded
         changes = {}
         for feature in self.space.features:
-            if feature.numeric:
-                value = float(factual[feature.name].iloc[0])
-                reach = math.inf if feature.curved else min(WIDE, afforded / min(feature.rates))
-                near = (value - reach * feature.range, value + reach * feature.range)
-                if not math.isfinite(budget) and not boundless(feature):
-                    continue
-                bounds = max(feature.bounds[0], near[0]), min(feature.bounds[1], near[1])
-                if bounds[0] <= bounds[1]:
-                    changes[feature.name] = {"bounds": bounds}
+            if not feature.numeric or feature.curved:
+                continue
+            reach = min(afforded / min(feature.rates), far if boundless(feature) else math.inf) * feature.range
+            value = float(factual[feature.name].iloc[0])
+            bounds = max(feature.bounds[0], value - reach), min(feature.bounds[1], value + reach)
+            if math.isfinite(reach) and bounds[0] <= bounds[1]:
+                changes[feature.name] = {"bounds": bounds}
         return self.space.replace(changes)
+
+    def beyond(self, budget: float) -> float:
+        """No more than any point costs that a budget allows and ``WIDE`` leaves out; infinite where there is none."""
+        power = 2 if self.settings.distance == "l2sq" else 1
+        ways = [(WIDE * min(f.rates)) ** power for f in self.space.features if boundless(f)]
+        least = self.settings.alpha + min(ways, default=math.inf)
+        return least if least < budget else math.inf
 
     def moved(self, row: Mapping[str, Any], move: np.ndarray) -> dict[str, Any]:
         """A decoded row moved by a perturbation of its features, in scaled units; integers as reals."""
@@ -139,11 +171,9 @@ class RobustProgram:
         bound: float,
         trace: Sequence[dict[str, Any]],
     ) -> Outcome:
-        """What was found; no proof that there is nothing where only a part of the space was looked at."""
+        """What was found, with a bound on what was looked at."""
         if row is None:
-            wide = any(boundless(feature) for feature in self.space.features)
-            least = WIDE * float(self.space.rates.min(initial=1.0))
-            return Outcome(None, math.inf, min(bound, least, least**2) if wide else bound, 0.0, tuple(trace))
+            return Outcome(None, math.inf, bound, 0.0, tuple(trace))
         value = self.value(row, factual)
         return Outcome(row, value, min(bound, value), self.settings.radius, tuple(trace))
 
@@ -182,7 +212,8 @@ class InstanceProgram:
         """The estimator's inputs at x + s, ``shift`` by input; those that do not move are the inputs themselves.
 
         A split keeps ``margin`` away from its threshold. Without one both sides hold the threshold itself, so that the
-        program is a relaxation, and its value a bound; ``read`` finds the point that is on the right side.
+        program is a relaxation, and its value a bound; ``read`` finds the point that is on the right side. Splits of
+        whole numbers lie between two of them (``Whole``).
         """
         problem, found = self.robust.problem, list[Source]()
         margins = np.broadcast_to(margin, len(self.inputs))
@@ -197,15 +228,22 @@ class InstanceProgram:
                 continue
             key = (k, float(far), float(gap))
             if key not in self.moved:
-                feature = problem.space[source.feature]
                 assert isinstance(source, Affine)
-                offset = (feature.scale[0] - source.shift) / source.unit + far
-                ends = sorted(slope * end[place[source.feature]] + offset for end in (low, high))
-                moved = Free(self.program, made.expression + far, ends[0] - Free.margin, ends[1] + Free.margin)
-                moved.margin = float(gap)
-                self.moved[key] = moved
+                at = place[source.feature]
+                self.moved[key] = self._moved(made.expression, source, float(far), float(gap), (low[at], high[at]))
             found.append(self.moved[key])
         return found
+
+    def _moved(self, expression: Any, source: Affine, far: float, gap: float, reach: tuple[float, float]) -> Free:
+        """An input at x + s, of a number that reaches from one scaled value to another; splits keep ``gap`` away."""
+        feature = self.robust.problem.space[source.feature]
+        ends = sorted(source.of(feature.scale[0] + end * feature.range) + far for end in reach)
+        place = expression + far, ends[0] - Free.margin, ends[1] + Free.margin
+        if feature.kind is Kind.INTEGER and not gap:
+            return Whole(self.program, *place, feature, source, far)
+        made = Free(self.program, *place)
+        made.margin = gap
+        return made
 
     def embed(self, inputs: Sequence[Source], shift: np.ndarray) -> tuple[Any, ...]:
         sense = 0
@@ -320,6 +358,9 @@ class InstanceProgram:
                 self.exclude(found, len(self.embedded))
             elif self.robust.leaves and not self.robust.certifier.checker.valid(row):
                 self.exclude(found, 1)
+            elif not self.robust.few_enough(row, self.factual):
+                if not self.count(found):
+                    break
             elif not self.related.keeps(self.robust.frame(row))[0]:
                 if not self.related.tighten():
                     break
@@ -327,8 +368,8 @@ class InstanceProgram:
                 return found, row
         return Solution(None, math.inf, bound), None
 
-    def exclude(self, found: Solution, copies: int) -> None:
-        """Rule out the leaves that a solution takes in the first copies of the model."""
+    def exclude(self, found: Solution, copies: int, unless: int | None = None) -> None:
+        """Rule out the leaves that a solution takes in the first copies of the model, unless a 0/1 column is 1."""
         assert found.x is not None
         chosen = []
         for made, _ in self.embedded[:copies]:
@@ -336,13 +377,30 @@ class InstanceProgram:
                 columns = [self.compiled.column(leaf) for leaf in tree]
                 chosen.append(columns[int(found.x[columns].argmax())])
         chosen = sorted(set(chosen))
-        self.compiled.add_row(Form.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
+        pairs = [(leaf, 1.0) for leaf in chosen] + ([] if unless is None else [(unless, -1.0)])
+        self.compiled.add_row(Form.of(pairs), high=len(chosen) - 1.0)
+
+    def count(self, found: Solution) -> bool:
+        """Have numbers change where a solution's leaves leave no room for them as they are; whether there were any.
+
+        The solver's tolerance took them for unchanged, and ``read`` has to move them: a change too many.
+        """
+        assert found.x is not None
+        ends, moving = self._ends(found.x), list[int]()
+        for block in self.variables.blocks:
+            if isinstance(block, NumberBlock) and found.x[block.at.change] < 0.5:
+                (low, high), loose = ends[block.feature.name], 2 * inset_of(block.feature, block.value)
+                if not low - loose <= block.value <= high + loose:
+                    moving.append(block.at.change)
+        for change in moving:
+            self.exclude(found, len(self.embedded), unless=change)
+        return bool(moving)
 
     def read(self, found: Solution) -> dict[str, Any] | None:
         """Decoded values, on the sides of all thresholds that the solution's leaves demand; None where there are none.
 
         The solver's tolerance decides no side: a number takes the end of the interval that the leaves of all
-        perturbations leave it, an inset for rounding away from it.
+        perturbations leave it, an inset for rounding away from it; a whole number, the next one within.
         """
         assert found.x is not None
         row = self.variables.read(found.x)
@@ -353,14 +411,17 @@ class InstanceProgram:
             if not feature.numeric:
                 continue
             (low, high), value = ends[feature.name], row[feature.name]
-            own = float(self.factual[feature.name].iloc[0])
-            loose = 2 * self._inset(feature, value) if value == own or feature.kind is Kind.INTEGER else 0.0
+            own, whole = float(self.factual[feature.name].iloc[0]), feature.kind is Kind.INTEGER
+            loose = 2 * inset_of(feature, value) if value == own or whole else 0.0
             if low - loose <= value <= high + loose:
                 continue
             floor, ceiling = feature.interval(own)
-            row[feature.name] = low if value < low else high
-            if feature.kind is Kind.INTEGER or not max(low, floor) <= row[feature.name] <= min(high, ceiling):
+            least, most = max(low, floor), min(high, ceiling)
+            if whole:
+                least, most = math.ceil(max(low - loose, floor)), math.floor(min(high + loose, ceiling))
+            if least > most:
                 return None
+            row[feature.name] = least if value < least else most
         return self.related.settle(row, self._settling(ends))
 
     def _settling(self, ends: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
@@ -390,16 +451,12 @@ class InstanceProgram:
                         assert isinstance(source, Affine)
                         end = last_left(threshold, self.robust.single) - shift[column]
                         value, pair = source.shift + end * source.unit, ends[source.feature]
-                        inset = self._inset(self.space[source.feature], value) * (1.0 if shift[column] else -1.0)
+                        inset = inset_of(self.space[source.feature], value) * (1.0 if shift[column] else -1.0)
                         if upper == (source.unit > 0):
                             pair[1] = min(pair[1], value - inset)
                         else:
                             pair[0] = max(pair[0], value + inset)
         return ends
-
-    @staticmethod
-    def _inset(feature: Feature, value: float) -> float:
-        return INSET_OF_RANGE * feature.range + INSET_OF_SIZE * abs(value)
 
 
 def limit(found: Solution, budget: float) -> float:
