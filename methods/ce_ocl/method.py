@@ -79,7 +79,8 @@ class CeOcl(Parameters):
         price or a bound), categories, leaves of trees, phases of hidden units, which is what a solver's pool of the
         best solutions has; further than ``separation`` from a factual that needs no counterfactual. ``features``: no
         earlier change is made again, a category entered or a number moved to the same side [3]_. ``clusters``: one for
-        each cluster's hull. ``epsilon``: one for each enlargement of the hull, as long as the objective improves.
+        each cluster's hard hull, the best of all first, each apart from those before it by ``separation``. ``epsilon``:
+        one for each enlargement of the hull, as long as the objective improves.
     separation
         Scaled distance in one number that tells two counterfactuals apart, in (0, 1].
     margin

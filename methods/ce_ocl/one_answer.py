@@ -119,7 +119,7 @@ class AnswerSearch:
         if value >= self.best.value and not improves:
             return
         if self.manifold is not None and not inside:
-            slack = self.manifold.slack(space.encode(frame)[0])
+            slack = self.manifold.slack(space.encode(frame)[0], self.label)
             if self.price is None and slack > self.manifold.most + 2 * HULL_INSIDE:
                 return
             value += (self.price or 0.0) * slack

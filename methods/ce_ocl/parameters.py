@@ -124,6 +124,8 @@ class Parameters(DataManifold):
             raise ValueError(f"diversity={self.diversity} needs a data manifold; set hull to hard.")
         if self.diversity == "epsilon" and self.hull != "hard":
             raise ValueError("diversity=epsilon enlarges a hard hull; set hull to hard.")
+        if self.diversity == "clusters" and self.soft:
+            raise ValueError("diversity=clusters asks for a point in each cluster's hull; set hull to hard.")
         check_delta(self.delta)
         if self.delta and self.manifold and self.hull_points != "labelled":
             raise ValueError(
@@ -169,6 +171,10 @@ class Parameters(DataManifold):
             else:
                 limits.append(Limit(slack, max(self.epsilons)))
         causal = self.causality and bool(problem.equations)
-        wide = {"margin": self.margin} if self.margin > MARGIN else {}  # points within it are left out of a proof
-        found = Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal, domain=wide)
+        domain: dict[str, Any] = {}
+        if self.margin > MARGIN:
+            domain["margin"] = self.margin  # points within it are left out of a proof
+        if len(self.epsilons) > 1 and self.hull == "hard":
+            domain["epsilon"] = self.epsilons  # a proof is about the first of them that leaves a counterfactual
+        found = Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal, domain=domain)
         return limited(found, problem, self.delta)

@@ -206,15 +206,48 @@ class ProgramEngine:
         return answers
 
     def _by_cluster(self, request: Request, n: int) -> list[Answer]:
-        """One answer a cluster, the best first; those without a point last."""
-        manifold = self.manifolds[0]
-        found: list[Answer] = []
-        for label in manifold.labels:
-            found.append(self._search(request, _rows(found), manifold, label).run())
-        found.sort(key=cost_of)
-        if len(found) < n:
-            found.append(_ended(f"the {len(manifold.labels)} clusters give no more than one counterfactual each"))
-        return found[:n]
+        """One answer a cluster, each the best that is left for any of them; those without a point last.
+
+        What only a further enlargement holds comes after what an earlier one does.
+        """
+        labels = [*self.manifolds[0].labels]
+        ended = _ended(f"the {len(labels)} clusters give no more than one counterfactual each")
+        answers, rest = list[Answer](), dict[Any, Answer]()
+        for manifold in self.manifolds:
+            rest = self._best_first(request, n, manifold, labels, answers)
+            labels = list(rest)
+            if len(answers) >= n or any(answer.status is not Status.INFEASIBLE for answer in rest.values()):
+                break
+        # Those that gave up come before proofs that there is none: a first answer speaks for all clusters.
+        without = sorted(rest.values(), key=lambda answer: answer.status is Status.INFEASIBLE)
+        return [*answers, *without, ended][:n]
+
+    def _best_first(
+        self, request: Request, n: int, manifold: Manifold | Likely, labels: Sequence[Any], answers: list[Answer]
+    ) -> dict[Any, Answer]:
+        """Append the best answer of a cluster that is apart from those before, until ``n``; returns other clusters'.
+
+        A cluster's best point stays that as long as it is apart from what was chosen since it was found. Only where it
+        is not, the cluster is searched again.
+        """
+        program, best = self.program, dict[Any, tuple[Answer, int]]()  # the number: of answers that it is apart from
+
+        def search(label: Any) -> None:
+            best[label] = self._search(request, _rows(answers), manifold, label).run(), len(answers)
+
+        for label in labels:
+            search(label)
+        while len(answers) < n and any(answer.row is not None for answer, _ in best.values()):
+            label = min(best, key=lambda one: cost_of(best[one][0]))
+            answer, known = best[label]
+            assert answer.row is not None  # some cluster has a point, and others cost infinitely much
+            since, frame = _rows(answers[known:]), program.problem.space.frame([answer.row])
+            if since and not program.keeps(request.factual, since, frame)[0]:
+                search(label)
+                continue
+            del best[label]
+            answers.append(_best_of(answer, [other for other, _ in best.values()]))
+        return {label: answer for label, (answer, _) in best.items()}
 
     def _by_epsilon(self, request: Request, n: int) -> list[Answer]:
         """An answer for each enlargement, as long as the manifold is active: as long as enlarging it improves."""
@@ -224,7 +257,7 @@ class ProgramEngine:
                 return answers
             answer = self._search(request, (), manifold).run()
             if answer.row is None:
-                if answers or manifold is self.manifolds[-1]:
+                if answers or manifold is self.manifolds[-1] or answer.status is not Status.INFEASIBLE:
                     return [*answers, self._explained(answer, request.factual)]
                 continue
             if answers and not _better(answer, answers[-1]):
@@ -292,6 +325,16 @@ class ProgramEngine:
 def _rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     """The counterfactuals among answers."""
     return [answer.row for answer in answers if answer.row is not None]
+
+
+def _best_of(answer: Answer, others: Sequence[Answer]) -> Answer:
+    """The best answer of several clusters, which is not proven where another cluster may hold a better point."""
+    unproven = [other for other in others if other.status in {Status.FOUND, Status.GAVE_UP}]
+    least = min((-math.inf if other.bound is None else other.bound for other in unproven), default=math.inf)
+    if answer.bound is None or least >= answer.bound:
+        return answer
+    bound = least if math.isfinite(least) else None
+    return replace(answer, status=Status.FOUND, reason=unproven[0].reason, bound=bound)
 
 
 def _ended(detail: str) -> Answer:

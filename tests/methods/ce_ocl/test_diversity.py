@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 from support import enumeration
 from support.enumeration import (
     WITHIN,
@@ -25,8 +26,12 @@ from support.enumeration import (
     problem_of,
 )
 
+from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Status
+from harness.core.inputs import space_inputs
 from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
 from methods.ce_ocl import CeOcl
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -253,29 +258,30 @@ CLUSTERED = {
 }
 
 
-def assert_one_each(method: CeOcl, problem: Problem, factual: pd.DataFrame, points: list[Answer]) -> None:
-    """For some assignment each answer is the best of its cluster apart from those of the clusters before it."""
-    parts = hulls(method, problem)
-    slots: list[Answer | None] = [*points, *[None] * (len(parts) - len(points))]
+def assert_best_first(method: CeOcl, problem: Problem, factual: pd.DataFrame, points: list[Answer]) -> None:
+    """Each answer is the best of all clusters that are left, apart from those before it, and in the hull of one such.
 
-    def agrees(order: tuple[Answer | None, ...]) -> bool:
-        earlier: list[dict[str, Any]] = []
-        for answer, part in zip(order, parts, strict=True):
-            expected = optimum(method, problem, factual, earlier, [part])
-            if answer is None:
-                if expected < np.inf:
-                    return False
-                continue
-            assert answer.row is not None
-            x = problem.space.encode(problem.space.frame([answer.row]))[0]
-            if outside([part], x, float(method.hull_norm)) > max(method.epsilons) + WITHIN:
-                return False
-            if not abs((answer.objective or 0.0) - expected) <= WITHIN * max(1.0, abs(expected) / 1e4):
-                return False
-            earlier.append(answer.row)
-        return True
+    Where an answer lies in several hulls, which of them it stands for is not said.
+    """
 
-    assert any(agrees(order) for order in itertools.permutations(slots))
+    def agrees(answers: Sequence[Answer], left: list[np.ndarray], earlier: list[dict[str, Any]]) -> bool:
+        expected = [optimum(method, problem, factual, earlier, [part]) for part in left]
+        if not answers:
+            return min(expected, default=np.inf) == np.inf
+        row, value = answers[0].row, answers[0].objective
+        assert row is not None
+        assert value is not None
+        near = WITHIN * max(1.0, value / 1e4)
+        if abs(value - min(expected)) > near:
+            return False
+        x = problem.space.encode(problem.space.frame([row]))[0]
+        inside = [outside([part], x, float(method.hull_norm)) <= max(method.epsilons) + WITHIN for part in left]
+        return any(
+            inside[k] and abs(least - value) <= near and agrees(answers[1:], left[:k] + left[k + 1 :], [*earlier, row])
+            for k, least in enumerate(expected)
+        )
+
+    assert agrees(points, hulls(method, problem), [])
 
 
 @pytest.mark.parametrize(("model", "name", "kept"), crossed(CLUSTERED, ("free", "increase", "immutable")))
@@ -292,13 +298,71 @@ def test_each_cluster_gives_one(model: str, name: str, kept: str) -> None:
         for answer in points:
             assert answer.status is Status.OPTIMAL
             assert_holds(method, problem, factual, answer)
-        assert_one_each(method, problem, factual, points)
+        assert_best_first(method, problem, factual, points)
         assert [answer.status for answer in answers[len(points) : count]] == [Status.INFEASIBLE] * (count - len(points))
         assert answers[-1].status in ({Status.GAVE_UP} if points else {Status.GAVE_UP, Status.INFEASIBLE})
         assert "cluster" in answers[-1].detail
         # Asked for fewer, the best of all clusters are given.
         (first,) = ask(method, problem, factual, 1).answers
         assert first.objective == pytest.approx(answers[0].objective)
+
+
+def halves(ends: dict[str, tuple[float, float]], mirrored: bool) -> Problem:
+    """Rows labelled yes up to x = 0.49 and from 0.505, each side with y at two values; yes is what has y above 0.5.
+
+    k-means tells the sides apart: x is spread evenly over both, and y far less.
+    """
+    sides = {"left": np.linspace(0.0, 0.49, 50), "right": np.linspace(0.505, 1.0, 50)}
+    places = [(x, y) for side, xs in sides.items() for x in xs for y in ends[side]]
+    rows = np.array([(1.0 - x, y) if mirrored else (x, y) for x, y in places])
+    space = Space(tuple(Feature(name, "continuous", scale=(0, 1), bounds=(0, 1)) for name in "xy"))
+    stump = DecisionTreeClassifier().fit([[0.5, 0.25], [0.5, 0.75]], [0, 1])
+    train, labels = space.decode(rows), np.full(len(rows), "yes", dtype=object)
+    problem = Problem(space, Classifier(stump, space_inputs(space), ("no", "yes")), train, labels, Label("yes"))
+    (first, second) = hulls(CeOcl(hull="hard", clusters=2), problem)
+    assert (len(first), len(second)) == (100, 100)
+    assert min(first[:, 0].max(), second[:, 0].max()) < 0.5 < max(first[:, 0].min(), second[:, 0].min())
+    return problem
+
+
+EVEN, HIGH, LOW = (0.4, 0.6), (0.36, 0.52), (0.4, 0.48)  # values of y, the last two with the same mean
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize(
+    ("ends", "epsilon", "expected"),
+    [
+        # From (0.5, 0) to y = 0.5: the right begins 0.005 away, and 0.05 from there the left goes on at 0.455.
+        ({"left": EVEN, "right": EVEN}, 0.0, [0.505, 0.545]),
+        # No y reaches 0.5 but by the second enlargement: without a move of x, then 0.05 from there.
+        ({"left": LOW, "right": LOW}, [0.0, 0.05], [0.5, 0.55]),
+        # One side without an enlargement; then the other, 0.05 from there.
+        ({"left": HIGH, "right": LOW}, [0.0, 0.05], [0.51, 0.54]),
+        ({"left": LOW, "right": HIGH}, [0.0, 0.05], [0.505, 0.545]),
+    ],
+    ids=["near each other", "none without enlargement", "left without", "right without"],
+)
+def test_the_best_of_all_clusters_comes_first(
+    ends: dict[str, tuple[float, float]], epsilon: Any, expected: list[float], mirrored: bool
+) -> None:
+    """Whichever cluster is listed first, asked for one or all: no answer keeps away from one that ranks below it."""
+    problem = halves(ends, mirrored)
+    method = CeOcl("l1", hull="hard", clusters=2, epsilon=epsilon, diversity="clusters")
+    factual = problem.space.frame([{"x": 0.5, "y": 0.0}]).set_axis(["new"])
+    for n in (1, 2, 3):
+        answers = list(ask(method, problem, factual, n).answers)
+        assert [answer.status for answer in answers] == [*2 * [Status.OPTIMAL], Status.GAVE_UP][:n]
+        assert objectives(found(answers)) == pytest.approx(expected[:n], abs=WITHIN)
+    assert "2 clusters" in answers[-1].detail
+
+
+def test_a_cluster_without_a_point_at_any_enlargement_is_infeasible() -> None:
+    """The right is 0.02 short of what is wanted: the left alone has a point."""
+    method = CeOcl("l1", hull="hard", clusters=2, epsilon=[0.0, 0.01], diversity="clusters")
+    problem = halves({"left": HIGH, "right": LOW}, mirrored=False)
+    answers = ask(method, problem, problem.space.frame([{"x": 0.5, "y": 0.0}]).set_axis(["new"]), 2).answers
+    assert [answer.status for answer in answers] == [Status.OPTIMAL, Status.INFEASIBLE]
+    assert answers[0].objective == pytest.approx(0.51, abs=WITHIN)
 
 
 ENLARGED: dict[str, tuple[str, Any]] = {
@@ -355,7 +419,7 @@ def test_with_little_time_several_answers_are_honest(model: str, diversity: str,
         assert len(answers) == 3
         for answer in found(answers):
             assert_holds(method, problem, factual, answer)
-        if answers[0].row is not None and answers[0].status is Status.OPTIMAL and diversity != "clusters":
+        if answers[0].row is not None and answers[0].status is Status.OPTIMAL:
             assert answers[0].objective == pytest.approx(optimum(method, problem, factual), abs=WITHIN)
         for answer in answers:
             if answer.status is Status.INFEASIBLE and answer is answers[0]:

@@ -48,6 +48,7 @@ from harness.evaluation.checker import permitted
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.estimators.raw_target import raw_interval
+from methods.estimators.thresholds import last_left
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -394,6 +395,37 @@ def test_a_first_guess_leaves_a_special_code_for_a_permitted_value(model: str) -
             assert_lawful(problem, factual, answer)
             moved += answer.row["debt"] not in {-2, 9}
     assert moved
+
+
+RIGHT = float(np.nextafter(last_left(6.5), np.inf))  # the first number that a tree sends to the right at 6.5: 6.5000002
+
+
+@pytest.mark.parametrize(
+    ("bounds", "kept", "here", "wanted", "expected"),
+    [
+        ((0.0, 6.5), "free", 1.0, "yes", None),  # the right begins beyond the bound
+        ((0.0, RIGHT), "free", 1.0, "yes", RIGHT),
+        ((0.0, 10.0), "increase", RIGHT, "no", None),  # the left ends before what may not fall
+        ((0.0, 10.0), "immutable", RIGHT, "no", None),
+    ],
+)
+def test_a_program_takes_no_number_beyond_what_is_permitted(
+    bounds: tuple[float, float], kept: str, here: float, wanted: str, expected: float | None
+) -> None:
+    """Not by the little that its solver may miss a bound by either: a tree's side that begins there is out of reach."""
+    tree = DecisionTreeClassifier().fit([[6.0], [7.0]], [0, 1])
+    assert tree.tree_.threshold[0] == 6.5
+    assert tree.predict([[RIGHT], [np.nextafter(RIGHT, 0.0)]]).tolist() == [1, 0]
+    space = Space((Feature("x", Kind.CONTINUOUS, scale=(0, 10), bounds=bounds, actionability=kept),))
+    judge = Classifier(tree, (Affine("x"),), ("no", "yes"))
+    rows, said = space.frame([{"x": 6.0}, {"x": 7.0}]), np.array(["no", "yes"], dtype=object)
+    # The greatest move is no sum of features: the program sees the number itself, and not the tree's cells alone.
+    answer = ask(CeOcl("linf"), Problem(space, judge, rows, said, Label(wanted)), space.frame([{"x": here}])).answers[0]
+    if expected is None:
+        assert answer.status is Status.INFEASIBLE
+        return
+    assert answer.status is Status.OPTIMAL
+    assert answer.row == {"x": expected}
 
 
 def test_an_unproven_answer_of_the_program_claims_no_more_than_its_bound() -> None:
