@@ -54,12 +54,16 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 
 @dataclass(frozen=True)
 class Question:
-    """A method, and a problem that it is fitted to; ``title`` says which of its searches that is."""
+    """A method, and a problem that it is fitted to; ``title`` says which of its searches that is.
+
+    Questions whose ``kernels`` are of one name share some.
+    """
 
     title: str
     method: Method
     model: str
     space: str = "mixed"
+    kernels: str = "cells"
 
     @property
     def problem(self) -> Problem:
@@ -110,17 +114,17 @@ QUESTIONS = (
     Question("ce_ocl on trees within a hull", CeOcl(hull="hard"), "forest"),
     Question("ce_ocl on a linear model within a hull", CeOcl(hull="hard", alpha=0.1), "linear"),
     Question("md_pso on trees", MdPso(iterations=3), "forest"),
-    Question("scorecard", Scorecard(), "scorecard"),
-    Question("column_generation on trees", ColumnGeneration(), "forest", "discrete"),
-    Question("column_generation on a linear model", ColumnGeneration(), "linear", "discrete"),
-    Question("column_generation on a network", ColumnGeneration(), "network", "discrete"),
+    Question("scorecard", Scorecard(), "scorecard", kernels="scorecard"),
+    Question("column_generation on trees", ColumnGeneration(), "forest", "discrete", "groups"),
+    Question("column_generation on a linear model", ColumnGeneration(), "linear", "discrete", "groups"),
+    Question("column_generation on a network", ColumnGeneration(), "network", "discrete", "groups"),
     Question("robust boxes on trees", Robust(), "forest"),
     Question("robust balls on trees", Robust(norm="l2"), "forest"),
     Question("robust boxes on trees within a hull", Robust(hull="hard", rho=0.01), "forest"),
     Question("robust balls on trees within a hull", Robust(hull="hard", rho=0.01, norm="l2"), "forest"),
     Question("robust boxes on trees by programs", Robust(algorithm="adversarial"), "tree"),
     Question("robust balls on trees by programs", Robust(norm="l2", algorithm="adversarial"), "tree"),
-    Question("robust boxes on a network", Robust(), "network", "real"),
-    Question("robust balls on a network", Robust(norm="l2"), "network", "real"),
+    Question("robust boxes on a network", Robust(), "network", "real", "networks"),
+    Question("robust balls on a network", Robust(norm="l2"), "network", "real", "networks"),
     Question("robust boxes on a linear model", Robust(), "linear"),
 )

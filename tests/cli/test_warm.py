@@ -19,7 +19,7 @@ def asked(title):
         (Path(__file__).parent / f"{title} {event}").touch()
 
     method = SimpleNamespace(refuses=lambda problem: note(f"refuses {problem}"), fit=lambda problem: note(problem))
-    return SimpleNamespace(title=title, problem="problem", method=method)
+    return SimpleNamespace(title=title, problem="problem", method=method, kernels=title)
 
 
 QUESTIONS = [asked("one"), asked("two")]
