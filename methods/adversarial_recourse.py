@@ -21,10 +21,11 @@ class AdversarialRecourse(Descent):
     .. math::
         \min_x \max_{\|s\|_2 \le \rho} \ell(h(x + s), \tilde y) + \lambda \|x - \hat x\|_1
 
-    with the logistic loss. The inner maximum is taken by projected gradient ascent, the outer minimum by Adam
-    (``methods.descent``, of which the other parameters are). Where no worst case found is valid at the end,
-    :math:`\lambda` falls, so distance is given up for robustness. Nothing is proven: the ascent may miss the worst
-    perturbation. The answer is the nearest point met whose worst case was valid, else the nearest valid one.
+    This is the problem of [1]_ without its causal model: features move on their own. :math:`\ell` is the logistic loss
+    of the score h of the wanted class :math:`\tilde y`. The inner maximum is taken by projected gradient ascent, the
+    outer minimum by Adam (``methods.descent``, of which the other parameters are). Where no worst case found is valid
+    at the end, :math:`\lambda` falls, so distance is given up for robustness. Nothing is proven: the ascent may miss
+    the worst perturbation. The answer is the nearest point met whose worst case was valid, else the nearest valid one.
 
     Parameters
     ----------

@@ -63,8 +63,18 @@ INT32 = np.iinfo(np.int32)
 
 @dataclass(frozen=True)
 class Dice:
-    """Diverse counterfactual explanations by random sampling, a genetic algorithm, the nearest training rows [1]_, or
+    r"""Diverse counterfactual explanations by random sampling, a genetic algorithm, the nearest training rows [1]_, or
     gradient descent [2]_.
+
+    The gradient search minimises, for k counterfactuals of p columns together, with the hinge loss :math:`\ell`,
+
+    .. math::
+        \frac 1 k \textstyle\sum_i \ell(h(c_i), \tilde y) + \frac{\lambda_1}{k p} \sum_i d(c_i, \hat x)
+        - \lambda_2 \det K, \quad K_{ij} = \frac{1}{1 + d(c_i, c_j)}
+
+    and a penalty where one-hot columns do not sum to 1; d is l1, with numbers over their MAD. The genetic search
+    minimises a hinge loss, :math:`\lambda_1` times the distance in numbers and :math:`\lambda_3` times the share of
+    changed features; kdtree takes near rows by distance and :math:`\lambda_3` times changes; random minimises nothing.
 
     The library searches; this class translates. Immutable features are left out of the features to vary; bounds,
     directions and orders become permitted ranges. What the library returns is handed back in its order, whatever class
@@ -86,11 +96,11 @@ class Dice:
     min_iter, learning_rate
         Gradient only: the fewest steps, and the step of Adam in min-max scaled units.
     diversity_weight
-        Gradient only: weight of the determinant that spreads the counterfactuals.
+        Gradient only: :math:`\lambda_2`, weight of the determinant that spreads the counterfactuals.
     proximity_weight
-        Genetic and gradient: weight of the distance in numeric features; None: the library's own, 0.2 and 0.5.
+        Genetic and gradient: :math:`\lambda_1`, weight of the distance; None: the library's own, 0.2 and 0.5.
     sparsity_weight
-        Genetic and kdtree: weight of the number of changed features; None: the library's own, 0.2 and 1.
+        Genetic and kdtree: :math:`\lambda_3`, weight of the number of changes; None: the library's own, 0.2 and 1.
     posthoc_sparsity_param
         All but genetic: numbers nearer to the factual than this quantile of the training rows' deviation from
         the median are moved back towards it while the class holds; None turns that off.
@@ -100,7 +110,7 @@ class Dice:
     References
     ----------
     .. [1] Mothilal, R. K., A. Sharma, and C. Tan (2020). Explaining machine learning classifiers through diverse
-       counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
+       counterfactual explanations. *FAT\**. doi:10.1145/3351095.3372850.
     .. [2] Ibid., section 3.3.
     """
 

@@ -21,6 +21,17 @@ from methods.wrapping import one_class
 class GroupGreedy:
     r"""Few counterfactuals that explain a group, each with at most :math:`T_{\max}` changed features: a baseline.
 
+    .. math::
+        \min \;      & \textstyle\sum_k y_k                                    & (1) \\
+        \text{s.t. } & h(x^k) \models \tilde y                                & (2) \\
+                     & |\{l : x^k_l \ne \hat x_{il} \text{ for an i with } a_{ik} = 1\}| \le T_{\max} & (3\text{-}5) \\
+                     & \textstyle\sum_k a_{ik} \ge 1, \quad a_{ik} \le y_k     & (7\text{-}8)
+
+    Equation numbers are those of [2]_, whose problem this is: :math:`a_{ik} = 1` where the counterfactual
+    :math:`x^k` serves factual i, :math:`y_k = 1` where it is used; (2) has the rule of the model h itself. Here the
+    points are candidates in the manner of [1]_, and a greedy cover takes the place of the minimum. A factual that no
+    candidate serves is left out.
+
     Candidates: of each factual, its nearest training rows that the model puts in the desired class; from such a row,
     the features that raise the score most are copied, one by one, until the prediction changes or :math:`T_{\max}`
     features have changed. A candidate can serve a factual where all features that differ may change; over all factuals
@@ -39,6 +50,7 @@ class GroupGreedy:
     .. [1] Brughmans, D., P. Leyman, and D. Martens (2023). NICE: an algorithm for nearest instance counterfactual
        explanations. *Data Mining and Knowledge Discovery*.
     .. [2] Lodi, A., and J. Ramírez-Ayerbe (2024). One-for-many counterfactual explanations by column generation.
+       arXiv:2402.09473.
     """
 
     deterministic: ClassVar[bool] = True

@@ -28,9 +28,9 @@ BLOCK = 64  # rows whose copies a model is asked about together
 class Nearest:
     r"""Training row :math:`x_i` with :math:`h(x_i) \models \tilde y` and the least distance :math:`d(x_i, \hat x)`.
 
-    Rows that differ from the factual in an immutable feature, or against a feature's actionability, are no candidates.
-    Several counterfactuals are the next rows in order of distance, without repetition. The answer is the best among
-    the training rows and carries no proof over the space: its status is FOUND.
+    NICE [1]_ starts from such a row. Rows that differ from the factual in an immutable feature, or against a feature's
+    actionability, are no candidates. Several counterfactuals are the next rows in order of distance, without
+    repetition. The answer is the best among the training rows and carries no proof over the space: its status is FOUND.
 
     With ``delta`` it is RNCE [2]_, the nearest row that meets Δ-robustness [3]_:
 

@@ -28,14 +28,20 @@ def categories(space: Space) -> Space:
 
 
 def over_answers(distance: Distance, space: Space, asked: Asked) -> np.ndarray:
-    """Per question, the mean distance from the factual to an answer; NaN with no answer or no feature."""
+    """Per question, the mean distance from the factual to an answer, shape (questions,).
+
+    NaN with no answer or no feature.
+    """
     if not space.features:
         return np.full(len(asked.counts), np.nan)
     return asked.mean(distance(space, asked.origins, asked.answers))
 
 
 def over_pairs(distance: Distance, space: Space, asked: Asked) -> np.ndarray:
-    """Per question, the mean distance between two answers, over all pairs; NaN with fewer than two or no feature."""
+    """Per question, the mean distance of two answers, over all pairs, shape (questions,).
+
+    NaN with fewer than two or no feature.
+    """
     if not space.features:
         return np.full(len(asked.counts), np.nan)
     first, second = asked.pairs
@@ -43,12 +49,15 @@ def over_pairs(distance: Distance, space: Space, asked: Asked) -> np.ndarray:
 
 
 def share_changed(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """Share of the features that differ."""
+    """Share of the features that differ, in [0, 1], shape (rows,)."""
     return space.changed(origins, frame).mean(axis=1)
 
 
 def absolute(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """Sum of absolute differences of numbers, each in its original unit; to a gap it is the training rows' range."""
+    """Sum of absolute differences of numbers, each in its original unit, in [0, inf), shape (rows,).
+
+    To a gap the difference is the training rows' range.
+    """
     units = np.array([feature.range for feature in space.features])
     names = list(space.names)
     moved = np.abs(frame[names].to_numpy(float) - origins[names].to_numpy(float))
@@ -58,7 +67,12 @@ def absolute(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.nda
 
 
 def gower(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """Mean over features of scaled changes."""
+    """Mean over features of scaled changes, in [0, inf), shape (rows,): Gower's distance [1]_.
+
+    References
+    ----------
+    .. [1] Gower, J. C. (1971). A general coefficient of similarity and some of its properties. *Biometrics* 27(4).
+    """
     return displacement(space, origins, frame).mean(axis=1)
 
 
@@ -70,8 +84,14 @@ def _spreads(problem: Problem) -> dict[str, float]:
 def mad_scaled(problem: Problem) -> Distance:
     """Mean over features of difference / MAD for a number, and of 0 or 1 (same or not) for any other, and for a gap.
 
-    The MAD is that of the training rows, at least 1 % of the range, so that a feature that seldom varies neither
-    divides by 0 nor drowns the others.
+    The distances of equations (9) and (11) of [1]_ in one mean, in [0, inf), shape (rows,). The MAD is that of the
+    training rows, at least 1 % of the range, so that a feature that seldom varies neither divides by 0 nor drowns the
+    others.
+
+    References
+    ----------
+    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
+       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     spreads = _spreads(problem)
 

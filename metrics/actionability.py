@@ -15,7 +15,8 @@ from harness.core.metric import metric, together
 def violations(asked: Asked) -> np.ndarray:
     """Mean number of constraints broken, lower is better: features changed against actionability or bounds, relations.
 
-    In [0, features + relations]. Of all that was returned and whose values exist. None without such an answer.
+    In [0, features + relations]. Of all that was returned and whose values exist. This project's definition. None
+    without such an answer.
 
     >>> from metrics._example import answers, factual, problem
     >>> violations(factual, answers, problem)  # age may only increase; the second answer is ten years younger
@@ -31,7 +32,7 @@ def relations(asked: Asked) -> np.ndarray:
     """Mean number of relations between features that are broken, lower is better.
 
     In [0, relations]; one that the factual breaks counts where it is broken further. Of all that was returned and
-    whose values exist. None without such an answer, and without relations.
+    whose values exist. This project's definition. None without such an answer, and without relations.
 
     >>> from dataclasses import replace
     >>> from metrics._example import SPACE, answers, factual, problem
@@ -49,7 +50,7 @@ def relations(asked: Asked) -> np.ndarray:
 def incoherent(asked: Asked) -> np.ndarray:
     """Mean number of features that hold no value of theirs (missing, unknown, fractional), lower is better.
 
-    In [0, features]. None without answers.
+    In [0, features]. This project's definition. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> incoherent(factual, answers, problem)

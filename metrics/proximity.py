@@ -18,11 +18,18 @@ from metrics._distances import absolute, categories, mad_scaled, numbers, over_a
 def categorical_proximity(asked: Asked) -> np.ndarray:
     """1 - mean share of the binary, ordinal and categorical features changed, in [0, 1], higher is better.
 
-    Mothilal family. None without answers or such features.
+    Mothilal family: [1]_, as in [2]_, appendix B. None without answers or such features.
 
     >>> from metrics._example import answers, factual, problem
     >>> categorical_proximity(factual, answers, problem)  # none of three changed, then all three
     0.5
+
+    References
+    ----------
+    .. [1] Mothilal, R. K., A. Sharma, and C. Tan (2020). Explaining machine learning classifiers through diverse
+       counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
+    .. [2] Maragno, D., T. E. Röber, and I. Birbil (2022). Counterfactual explanations using optimization with
+       constraint learning. *OPT 2022: Optimization for Machine Learning*.
     """
     return 1.0 - over_answers(share_changed, categories(asked.problem.space), asked)
 
@@ -32,11 +39,19 @@ def categorical_proximity(asked: Asked) -> np.ndarray:
 def continuous_proximity(asked: Asked) -> np.ndarray:
     """- mean over answers of the summed changes of numbers, original units, in (-inf, 0], higher is better.
 
-    Mothilal family. None without answers or continuous and integer features.
+    Mothilal family: [1]_, in original units as in [2]_, appendix B. None without answers or continuous
+    and integer features.
 
     >>> from metrics._example import answers, factual, problem
     >>> continuous_proximity(factual, answers, problem)  # income + 50 and age + 10, then age - 10
     -35.0
+
+    References
+    ----------
+    .. [1] Mothilal, R. K., A. Sharma, and C. Tan (2020). Explaining machine learning classifiers through diverse
+       counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
+    .. [2] Maragno, D., T. E. Röber, and I. Birbil (2022). Counterfactual explanations using optimization with
+       constraint learning. *OPT 2022: Optimization for Machine Learning*.
     """
     return 0.0 - over_answers(absolute, numbers(asked.problem.space), asked)
 
@@ -46,12 +61,17 @@ def continuous_proximity(asked: Asked) -> np.ndarray:
 def proximity_cont(asked: Asked) -> np.ndarray:
     """Mean over answers and numbers of change / MAD, in [0, inf), lower is better.
 
-    PSO family. MADs are those of the training rows, at least 1 % of the range. None without answers or continuous
-    and integer features.
+    PSO family: (8) and (9) of [1]_. MADs are those of the training rows, at least 1 % of the range. None without
+    answers or continuous and integer features.
 
     >>> from metrics._example import answers, factual, problem
     >>> proximity_cont(factual, answers, problem)  # MADs are 25 and 10: (50/25 + 10/10) / 2, then (0 + 10/10) / 2
     1.0
+
+    References
+    ----------
+    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
+       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     return over_answers(mad_scaled(asked.problem), numbers(asked.problem.space), asked)
 
@@ -61,11 +81,16 @@ def proximity_cont(asked: Asked) -> np.ndarray:
 def proximity_cat(asked: Asked) -> np.ndarray:
     """Mean share of the binary, ordinal and categorical features changed, in [0, 1], lower is better.
 
-    PSO family. None without answers or such features.
+    PSO family: (10) and (11) of [1]_. None without answers or such features.
 
     >>> from metrics._example import answers, factual, problem
     >>> proximity_cat(factual, answers, problem)
     0.5
+
+    References
+    ----------
+    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
+       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     return over_answers(share_changed, categories(asked.problem.space), asked)
 
@@ -75,11 +100,16 @@ def proximity_cat(asked: Asked) -> np.ndarray:
 def proximity(asked: Asked) -> np.ndarray:
     """``proximity_cont`` and ``proximity_cat`` weighted by their numbers of features, in [0, inf), lower is better.
 
-    PSO family, which leaves the weights open. None without answers.
+    PSO family [1]_, whose paper leaves the weights open. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(proximity(factual, answers, problem), 9)  # (2 * 1.0 + 3 * 0.5) / 5
     0.7
+
+    References
+    ----------
+    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
+       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     return over_answers(mad_scaled(asked.problem), asked.problem.space, asked)
 
@@ -89,7 +119,7 @@ def proximity(asked: Asked) -> np.ndarray:
 def l0(asked: Asked) -> np.ndarray:
     """Mean number of features changed, a category counting once, in [0, features], lower is better.
 
-    None without answers.
+    This project's definition. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> l0(factual, answers, problem)  # two features, then four
@@ -104,7 +134,7 @@ def l1(asked: Asked) -> np.ndarray:
     """Mean sum of the scaled changes, in [0, inf), lower is better.
 
     A number changes by its share of the training range, an ordinal feature by 1 / (levels - 1) a step, any other
-    by 1. None without answers.
+    by 1. This project's definition. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> l1(factual, answers, problem)  # 0.5 + 0.25, then 0.25 + 1 + 0.5 + 1
@@ -118,7 +148,7 @@ def l1(asked: Asked) -> np.ndarray:
 def l2(asked: Asked) -> np.ndarray:
     """Mean Euclidean norm (the root is taken) of the scaled changes of ``l1``, in [0, inf), lower is better.
 
-    None without answers.
+    This project's definition. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(l2(factual, answers.iloc[:1], problem), 4)  # the root of 0.5 ** 2 + 0.25 ** 2
@@ -132,7 +162,7 @@ def l2(asked: Asked) -> np.ndarray:
 def linf(asked: Asked) -> np.ndarray:
     """Mean largest of the scaled changes of ``l1``, in [0, inf), lower is better.
 
-    None without answers.
+    This project's definition. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> linf(factual, answers, problem)  # 0.5, then 1
@@ -146,11 +176,16 @@ def linf(asked: Asked) -> np.ndarray:
 def gower(asked: Asked) -> np.ndarray:
     """Mean over answers and features of the scaled changes of ``l1``, in [0, inf), lower is better.
 
-    At most 1 within the ranges of the training data, which are the ones used. None without answers.
+    One minus the similarity of [1]_, ordinal features by rank. At most 1 within the ranges of the training data, which
+    are the ones used. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(gower(factual, answers, problem), 9)  # l1 over five features
     0.35
+
+    References
+    ----------
+    .. [1] Gower, J. C. (1971). A general coefficient of similarity and some of its properties. *Biometrics* 27(4).
     """
     return over_answers(_distances.gower, asked.problem.space, asked)
 
@@ -160,7 +195,7 @@ def gower(asked: Asked) -> np.ndarray:
 def cost(asked: Asked) -> np.ndarray:
     """Mean sum of the scaled changes of ``l1``, each at its feature's own cost, in [0, inf), lower is better.
 
-    None without answers, and where no feature has a cost of its own.
+    This project's definition. None without answers, and where no feature has a cost of its own.
 
     >>> from dataclasses import replace
     >>> from metrics._example import answers, factual, problem

@@ -21,7 +21,14 @@ PERCENTILES = (1, 99)  # between which the recourse package moves a number
 
 @dataclass(frozen=True)
 class ActionableRecourse(CarlaMethod):
-    """The cheapest change of a linear model's class, as a mixed-integer program over a grid of actions [1]_.
+    r"""The cheapest change of a linear model's class, as a mixed-integer program over a grid of actions [1]_.
+
+    .. math::
+        \min_a \; & \textstyle\sum_j \left|\log \frac{1 - Q_j(\hat x_j + a_j)}{1 - Q_j(\hat x_j)}\right| \\
+        \text{s.t. } \; & w^\top (\hat x + a) + b \ge 0, \quad a_j \in A_j(\hat x_j)
+
+    :math:`Q_j` is the share of training rows below a value, :math:`A_j` the grid of a column; w and b are coefficients.
+    The items of a flipset change different sets of columns.
 
     Its own coefficients serve a linear model, LIME's around the factual any other. Of the flipset the first item is
     taken that the model itself gives the wanted class, so there is one counterfactual a factual. Features with more
@@ -36,7 +43,7 @@ class ActionableRecourse(CarlaMethod):
 
     References
     ----------
-    .. [1] Ustun, B., A. Spangher, and Y. Liu (2019). Actionable recourse in linear classification. *FAT\\**.
+    .. [1] Ustun, B., A. Spangher, and Y. Liu (2019). Actionable recourse in linear classification. *FAT\**.
        doi:10.1145/3287560.3287566.
     """
 

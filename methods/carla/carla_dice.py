@@ -18,6 +18,9 @@ from methods.wrapping import Defaults, stated
 class Dice(CarlaMethod):
     """DiCE's random search as CARLA sets it up [1]_: any feature may change, immutable ones too.
 
+    Nothing is minimised: in 1000 copies of the factual one feature after another is drawn anew, and some of the copies
+    that become valid are the answers.
+
     ``methods.dice.Dice`` runs the same library with the constraints stated to it.
 
     Parameters

@@ -26,8 +26,16 @@ NAME = "the problem's equations"
 
 @dataclass(frozen=True)
 class CausalRecourse(CarlaMethod):
-    """The cheapest action on some features that, with what it causes by the structural equations, changes the class
+    r"""The cheapest action on some features that, with what it causes by the structural equations, changes the class
     [1]_.
+
+    .. math::
+        \min_{I, a} \; & \textstyle\sqrt{\sum_{i \in I} ((a_i - \hat x_i) / R_i)^2} \\
+        \text{s.t. } \; & h(x) \models \tilde y, \quad x_i = a_i \; (i \in I), \quad
+                          x_i = \hat x_i + f_i(x) - f_i(\hat x) \; (i \notin I)
+
+    I are the features that are acted on, :math:`R_i` the ranges of the training rows, :math:`f_i` the structural
+    equation of a feature from its causes, 0 where it has none.
 
     Every combination of actions on a grid is tried, eleven values a number, so that only few features are acted on: of
     those that may change the causes in the equations first, then the effects, then the others. An action on an effect

@@ -17,8 +17,15 @@ from methods.wrapping import Defaults, stated
 
 @dataclass(frozen=True)
 class Cchvae(TorchMethod):
-    """Samples in growing spheres around the factual's code in a variational autoencoder, until one decodes to a row of
+    r"""Samples in growing spheres around the factual's code in a variational autoencoder, until one decodes to a row of
     the wanted class [1]_; the closest is the answer.
+
+    .. math::
+        \min_\delta \; \|D(z + \delta) - \hat x\|_1 \quad \text{s.t. } h(D(z + \delta)) \models \tilde y, \quad
+        (m - 1) \eta \le \|\delta\|_1 \le m \eta
+
+    z is the factual's code, D the decoder, cut to [0, 1], and :math:`\eta` is ``step``. The minimum is over samples of
+    :math:`\delta`, for the first m = 1, 2, ... that has a valid one.
 
     The autoencoder is trained on the training rows. Features with more than two categories, which the published code
     cannot keep coherent, stay as they are; immutable ones move like any other. Further counterfactuals are those of

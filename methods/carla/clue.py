@@ -16,8 +16,14 @@ from methods.wrapping import Defaults, stated
 
 @dataclass(frozen=True)
 class Clue(GradientMethod):
-    """Descends the model's uncertainty plus the distance from the factual in the code of a variational autoencoder
+    r"""Descends the model's uncertainty plus the distance from the factual in the code of a variational autoencoder
     [1]_; a row of the wanted class that it passes is the answer.
+
+    .. math::
+        \min_z \; H(h(D(z))) + \frac{\lambda}{p} \|D(z) - \hat x\|_1
+
+    H is the entropy of the predicted probabilities, D the decoder, p the number of columns, and :math:`\lambda = 4`. Of
+    the rows of the wanted class that Adam passes, the nearest in l1 is taken.
 
     The search is for certainty, not for a class, which is therefore often not met. The autoencoder is trained on the
     training rows. Features with more than two categories stay as they are; immutable ones move like any other. There is

@@ -16,8 +16,15 @@ from methods.wrapping import Defaults, stated
 
 @dataclass(frozen=True)
 class Cruds(CodeDescent):
-    """Descends the loss of the wanted class plus the distance from the factual in that part of the code of a
+    r"""Descends the loss of the wanted class plus the distance from the factual in that part of the code of a
     conditional subspace autoencoder which tells the classes apart [1]_.
+
+    .. math::
+        \min_w \; \ell(h(D(z, w)), \tilde y) + \lambda \|D(z, w) - \hat x\|_2^2
+
+    :math:`\ell` is the cross entropy, D the decoder, z the part of the factual's code that both classes share, w the
+    part that moves, from a random start. Of the rows of the wanted class that RMSprop passes, the one of least loss is
+    the answer.
 
     The autoencoder is trained on the training rows. Features with more than two categories stay as they are; immutable
     ones move like any other. Further counterfactuals are those of further starts.

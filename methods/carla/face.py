@@ -26,7 +26,13 @@ LEAST = 60  # rows of a graph in which 53 neighbours, the published code's most,
 
 @dataclass(frozen=True)
 class Face(CarlaMethod):
-    """A row of the data that a path of near rows leads to [1]_.
+    r"""A row of the data that a path of near rows leads to [1]_.
+
+    .. math::
+        \min_i \; \|x_i - \hat x\|_2 \quad \text{s.t. } h(x_i) \models \tilde y, \quad n(\hat x, x_i) \le 4
+
+    :math:`x_i` are rows of the data, and n is the least number of steps between near rows in one of three graphs; [1]_
+    weighs a step by its length and the density.
 
     In the published code only the last immutable feature shapes the paths, and a factual without a path is given the
     closest wanted row it cannot reach. Without an immutable feature it ends in an error; here paths are then free.

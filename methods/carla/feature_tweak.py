@@ -22,7 +22,14 @@ FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 
 @dataclass(frozen=True)
 class FeatureTweak(CarlaMethod):
-    """The factual moved just past the thresholds on a path to a wanted leaf of one tree [1]_; the nearest such point.
+    r"""The factual moved just past the thresholds on a path to a wanted leaf of one tree [1]_; the nearest such point.
+
+    .. math::
+        \min_{t, l} \; \|x^{tl} - \hat x\|_2 \quad \text{s.t. } h_t(x^{tl}) \models \tilde y, \quad
+        x^{tl}_j = \theta_r \pm \epsilon \text{ for each split r on j of the path to l}
+
+    t are the trees that say of the factual what the forest says, l their leaves of the wanted class; the sign is +
+    where the path goes to the right. Of several splits on one j, the one nearest to the root decides.
 
     Whether the forest follows its tree is seen only at the end, and immutable features move like any other. There is
     one counterfactual a factual. A single tree is a forest of one.

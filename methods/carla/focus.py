@@ -26,8 +26,14 @@ MODELS = (RandomForestClassifier, DecisionTreeClassifier)
 
 @dataclass(frozen=True)
 class Focus(TorchMethod):
-    """Descends the forest's class probability, its splits made smooth, plus the distance from the factual [1]_; the
+    r"""Descends the forest's class probability, its splits made smooth, plus the distance from the factual [1]_; the
     closest row that the forest itself gives the wanted class is the answer.
+
+    .. math::
+        \min_x \; [h(x) = \hat y] \; \tilde p(x) + \lambda d(x, \hat x), \quad x \in [0, 1]^p
+
+    :math:`\tilde p` is the smooth probability of the factual's class :math:`\hat y`, which counts as long as the forest
+    h itself predicts that class; p is the number of columns.
 
     Published for TensorFlow; the few functions it needs are here computed by torch. Every column is searched as a
     number, so that more than two categories seldom change coherently; immutable features move like any other. There

@@ -19,7 +19,15 @@ from methods.wrapping import Defaults, against_rest, stated
 
 @dataclass(frozen=True)
 class GrowingSpheres(CarlaMethod):
-    """Samples in growing spheres around the factual, until one is of the wanted class [1]_; the closest is the answer.
+    r"""Samples in growing spheres around the factual, until one is of the wanted class [1]_; the closest is the answer.
+
+    .. math::
+        \min_x \; \|x - \hat x\|_2 \quad \text{s.t. } h(x) \models \tilde y, \quad
+        (m - 1) \eta \le \|x_C - \hat x_C\|_2 \le m \eta
+
+    C are the numbers and ranks that may change, and :math:`\eta` is ``step``. The minimum is over 1000 samples, for the
+    first m = 1, 2, ... that has a valid one. The second phase of [1]_, which undoes changes, is not in the published
+    code.
 
     Binary features are drawn anew. Those with more categories, which the published code cannot draw, stay as they are,
     as do immutable ones. Further counterfactuals are those of further draws.

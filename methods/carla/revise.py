@@ -16,8 +16,13 @@ from methods.wrapping import Defaults, stated
 
 @dataclass(frozen=True)
 class Revise(CodeDescent):
-    """Descends the loss of the wanted class plus the distance from the factual in the code of a variational
+    r"""Descends the loss of the wanted class plus the distance from the factual in the code of a variational
     autoencoder [1]_; of the decoded rows of the wanted class, the one of least loss is the answer.
+
+    .. math::
+        \min_z \; \ell(h(D(z)), \tilde y) + \lambda \|D(z) - \hat x\|_1
+
+    :math:`\ell` is the cross entropy, D the decoder, and z starts at the factual's code.
 
     The autoencoder is trained on the training rows. Features with more than two categories stay as they are; immutable
     ones move like any other. There is one counterfactual a factual.

@@ -17,7 +17,12 @@ from methods.wrapping import Defaults, stated
 
 @dataclass(frozen=True)
 class Wachter(GradientMethod):
-    """Descends the loss of the wanted class plus the distance from the factual, until the class changes [1]_.
+    r"""Descends the loss of the wanted class plus the distance from the factual, until the class changes [1]_.
+
+    .. math::
+        \min_x \; \ell(h(x), \tilde y) + \lambda \|x - \hat x\|_1
+
+    :math:`\ell` is the cross entropy; [1]_ has a squared difference there, and divides the distance by the MAD.
 
     Categories stay as they are: the published code rounds them, which lets no gradient through. Immutable features
     move like any other. There is one counterfactual a factual.

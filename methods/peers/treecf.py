@@ -51,6 +51,9 @@ def _library() -> ModuleType:
 class TreeCf:
     r"""Closest point :math:`\min_x \|x - \hat x\|_1 + \alpha \|x - \hat x\|_0` of the wanted class, by treecf [1]_.
 
+    Its constraints: the sum of leaf values lies above the raw threshold for class 1, at or below it for class 0, and
+    each feature keeps to what it may become.
+
     The library searches; this class translates. Its parser reads the fitted estimator (a single tree as a forest of
     one), whose splits are then restated on the features themselves: a number in its own units, an ordinal feature by
     rank, any other by the sets of categories on either side. Distance is counted in ranges of the feature, in steps of

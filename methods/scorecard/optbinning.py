@@ -30,7 +30,18 @@ GENERATE = "optbinning.scorecard.counterfactual.counterfactual:Counterfactual.ge
 
 @dataclass(frozen=True)
 class OptBinningCounterfactual:
-    """Optimal counterfactuals of a scorecard, as OptBinning [1]_ generates them.
+    r"""Optimal counterfactuals of a scorecard, as OptBinning [1]_ generates them.
+
+    .. math::
+        \min \;         & \omega_1 \textstyle\sum_j r_j |x'_j - x_j| + \omega_2 \|L^T (x' - \mu)\|_1  & (3) \\
+        \text{s.t. } \; & x'_j = x_j + \textstyle\sum_b (w_{jb} - x_j) z_{jb}, \; t_j = \sum_b z_{jb} \le 1, \;
+                          \sum_j t_j \le K                                                                  \\
+                        & \beta_0 + \beta^T x' \ge 10^{-6} \text{ or } \le 0, \text{ or one end of the target} \\
+                        & \textstyle\sum_j |t^m_j - t^n_j| \ge 1                                      & (10, 11) \\
+                        & z^m_{jb} + z^n_{jb} \le 1                                                   & (12)
+
+    Equation numbers are those of [2]_, letters those of ``Scorecard``; several counterfactuals m, n minimise the sum of
+    their objectives.
 
     The library searches; this class translates. Its proximity is relative to the range of each feature's contribution
     to the score, which is the objective claimed here (``Scorecard`` with ``weights: optbinning``). It knows immutable
@@ -55,6 +66,7 @@ class OptBinningCounterfactual:
     References
     ----------
     .. [1] Navas-Palencia, G. OptBinning 1.0. https://github.com/guillermo-navas-palencia/optbinning
+    .. [2] Navas-Palencia, G. (2021). Optimal counterfactual explanations for scorecard modelling. arXiv:2104.08619.
     """
 
     deterministic: ClassVar[bool] = True

@@ -16,6 +16,24 @@ LABEL = "the label"
 
 
 class Ellice:
+    r"""Nearest training row that every model of an ellipsoid around the fitted one accepts [1]_.
+
+    .. math::
+        \min_i \; & \|x_i - \hat x\|_2 \\
+        \text{s.t. } \; & \hat\theta^\top \phi(x_i) - \|Q^{-1/2} \phi(x_i)\|_2 > 0, \quad Q = H / (2 \epsilon)
+
+    The left side is the least score :math:`\theta^\top \phi(x_i)` of all :math:`\theta` with
+    :math:`(\theta - \hat\theta)^\top Q (\theta - \hat\theta) \le 1`; for the first class both signs turn.
+    :math:`\hat\theta` are the last layer's weights and intercept, :math:`\phi(x)` what that layer takes, and a 1; H is
+    the Hessian of its mean log loss over the training rows plus ``regularization_coefficient`` times the identity, and
+    :math:`\epsilon` is ``robustness_epsilon``. Distance is between the estimator's own columns.
+
+    References
+    ----------
+    .. [1] Turbal, B., I. Voitsitska, and L. Semenova (2025). ElliCE: efficient and provably robust algorithmic recourse
+       via the Rashomon sets. *NeurIPS*. ellice 0.1.4, https://github.com/BogdanTurbal/ellice
+    """
+
     def __init__(self, problem, settings):
         if "class" not in problem.target or "probability" in problem.target or len(problem.classes) != 2:
             raise far.Refused("ElliCE is run for a wanted class of two only; set 'desired' to a class.")

@@ -50,6 +50,22 @@ class Restated(Explainer):
 
 
 class OceanCp:
+    r"""Closest point that a tree ensemble puts in the wanted class [1]_, by oceanpy's program for CP-SAT.
+
+    .. math::
+        \min_x \; \|x - \hat x\|_1 \quad \text{s.t. } f_{\tilde y}(x) \ge f_c(x) \; (c \ne \tilde y), \quad
+        f_c(x) = \textstyle\sum_t v_{tc}(x)
+
+    :math:`v_{tc}(x)` is the weighted vote of tree t for class c, by its leaf of x, in whole units; of a class before
+    the wanted one in the estimator's order the inequality is strict by one unit. x is restricted to what the person
+    may take.
+
+    References
+    ----------
+    .. [1] Parmentier, A., and T. Vidal (2021). Optimal counterfactual explanations in tree ensembles. *ICML*, which has
+       a mixed-integer program. oceanpy 2.0.7, https://github.com/vidalt/OCEAN
+    """
+
     def __init__(self, problem, settings):
         if "class" not in problem.target or "probability" in problem.target:
             raise far.Refused("OCEAN is run for a wanted class only; set 'desired' to a class.")

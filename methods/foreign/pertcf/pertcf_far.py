@@ -15,6 +15,23 @@ import shap
 
 
 class PertCf:
+    r"""A point between the factual and its nearest row of the wanted class, by steps weighted by SHAP: algorithm 1 of
+    [1]_.
+
+    .. math::
+        x_j \leftarrow x_j + w_j (t_j - x_j), \quad d(x, t) = \textstyle\sum_j w_j |x_j - t_j| / R_j
+
+    No objective is minimised. :math:`w_j` are the wanted class's mean absolute SHAP values, which add up to 1,
+    :math:`R_j` ranges; a category becomes that of t, and counts 1 in d where it differs. t is first the nearest row, by
+    d, and a point met before once x is of the wanted class. The search ends where two points of that class are no
+    farther apart than ``1 / coef`` of the way to the nearest row, or after ``num_iter`` steps.
+
+    References
+    ----------
+    .. [1] Bayrak, B., and K. Bach (2023). PertCF: a perturbation-based counterfactual generation approach. *SGAI-AI*.
+       doi:10.1007/978-3-031-47994-6_13. pertcf 1.0.0, https://github.com/b-bayrak/PertCF-Explainer
+    """
+
     def __init__(self, problem, settings):
         if "class" not in problem.target or "probability" in problem.target:
             raise far.Refused("PertCF is run for a wanted class only; set 'desired' to a class.")

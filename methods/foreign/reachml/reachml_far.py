@@ -17,6 +17,24 @@ from reachml.constraints import OneHotEncoding
 
 
 class ReachMl:
+    r"""The nearest accepted one of the first points that are listed as reachable [1]_.
+
+    .. math::
+        \min_x \; & \|x - \hat x\|_1 \\
+        \text{s.t. } \; & h(x) \models \tilde y, \quad x - \hat x \in A^1 \times A^2 \times \dots \\
+        A^g = \; & \{a^1, a^2, \dots\}, \quad
+                   a^k \in \arg\min \{\|a\|_1 : a \in A^g(\hat x), \; a \ne a^1, \dots, a^{k-1}\}
+
+    A group g is a feature, or the columns of a category; :math:`A^g(\hat x)` are its permitted actions, which reachml
+    lists by an integer program for a category, and all at once for any other feature. ``batch`` more of a category are
+    listed until a combination is accepted. So the answer is the nearest of a list, not of all points.
+
+    References
+    ----------
+    .. [1] Kothari, A., B. Kulynych, T.-W. Weng, and B. Ustun (2024). Prediction without preclusion: recourse
+       verification with reachable sets. *ICLR*. reachml 0.2.0a1, https://github.com/ustunb/reachml
+    """
+
     def __init__(self, problem, settings):
         if wrong := [each["name"] for each in problem.features if each["kind"] == "continuous"]:
             raise far.Refused(f"reachml lists points of whole numbers and categories only; {wrong[0]} is continuous.")
