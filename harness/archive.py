@@ -10,9 +10,19 @@ from harness.check import check
 from harness.cli.calibrate import calibrate
 from harness.core.errors import HarnessError
 from harness.evaluation import merging
-from harness.evaluation.pace import METHODS
+from harness.evaluation.pace import METHODS, calibrations
 from harness.evaluation.stated import misstated
-from harness.store.archive import ANSWERS, ARCHIVES, SUFFIX, Archive, folder_of, has_answers, pack, unpack
+from harness.store.archive import (
+    ANSWERS,
+    ARCHIVES,
+    SUFFIX,
+    Archive,
+    folder_of,
+    has_answers,
+    pack,
+    unpack,
+    unpacked_anew,
+)
 
 REFERENCES = ("ce_ocl", "dice_random", "nearest")  # compiled search, a library, and plain NumPy
 PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
@@ -91,9 +101,18 @@ def _verify(options: argparse.Namespace) -> int:
     archive = Archive(options.file)
     metas = archive.metas()
     print(f"{options.file}: {len(metas)} runs of the study {archive.manifest['study']}, as they were packed")
+    believed = calibrations(unpacked_anew(archive))
     said = [*merging.machines(metas.values()), *merging.limits(metas.values())]
+    said += [
+        f"believed, and not measured here: seconds of {each.source} × {each.factor:.3g} are as those of {each.target}"
+        for each in believed
+    ]
     print("".join(f"{line}\n" for line in said), end="")
-    return check([options.file], doubts=misstated)
+    unlike = list(merging.differences(merging.pieces_of([archive])))
+    print("".join(f"{line}\n" for line in unlike), end="", file=sys.stderr)
+    wrong = check([options.file], doubts=misstated)
+    print("not looked at again: proofs that nothing nearer, or nothing at all, exists; scores that need training rows")
+    return int(bool(unlike or wrong))
 
 
 def _calibrate(options: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ import re
 import sys
 from collections.abc import Sequence
 
-from harness.cli.process import CONF
 from harness.core.errors import HarnessError
+from harness.core.packages import CONF
 from harness.execution.start import start
 
 USAGE = """\

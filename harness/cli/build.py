@@ -13,27 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import InstantiationException
+from hydra.errors import HydraException, InstantiationException
 from hydra.utils import get_class, get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.model_selection import GridSearchCV
 
 from harness.cli.arguments import plain_names
-from harness.cli.process import CONF, SWEEP, log
+from harness.cli.process import SWEEP, log
 from harness.cli.settings import mistyped, validate
 from harness.core.caching import cache
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation
 from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.metric import Metric
+from harness.core.packages import CONF
+from harness.core.problem import Problem
 from harness.data import Dataset, load_dataset
 from harness.data.csv_load import load_settled
 from harness.data.csv_report import introduce
 from harness.data.csv_settings import settle, shown_name
 from harness.data.description import Description
 from harness.data.load import source_of
+from harness.data.stored import stored_source
 from harness.execution.task import Task, make_task
 from harness.models.adopt import from_file
 from harness.models.equations import equations
@@ -42,6 +46,7 @@ from harness.models.published import load_published
 from harness.models.retraining import Retraining
 from harness.models.runtime.source import ModelSource, is_file
 from harness.models.train import Amended, Training, misfit
+from harness.store.run import StoredRun
 
 
 def _folders() -> list[Path]:
@@ -71,6 +76,39 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     if getattr(method, "deterministic", False):
         plain["seed"] = 0  # one run stands for every seed
     return plain, task, method
+
+
+def ask_again(run: StoredRun) -> tuple[dict[str, Any], Problem, Any]:
+    """The settings of a stored run, its problem with its own estimator and equations, and its method.
+
+    Nothing is built that the run alone names, as it may be of anybody's archive.
+
+    Raises
+    ------
+    HarnessError
+        Where its method has other settings than here, and where its data are others, or of sources that no choice of
+        this installation names.
+    """
+    meta = run.meta
+    plain = meta["config"]
+    validate(plain)
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose("config", [f"method={meta['method']}"]).method
+    except HydraException:
+        config = None
+    if config is None or OmegaConf.to_container(config, resolve=True) != plain["method"]:
+        raise HarnessError(f"{run.label} has a method with other settings than this installation's choice of its name.")
+    for entries in plain["dataset"].get("sources") or ():
+        stored_source(run.label, entries, foreign=True)
+    dataset = _dataset(_key(meta["dataset"], plain["dataset"], plain["split"], plain["features"]))
+    if dataset.sha256 != meta["data_sha256"]:
+        raise HarnessError(
+            f"{run.label} is of other data than {meta['dataset']} here; calibrate where both are the same."
+        )
+    chosen = [plain[name] for name in ("desired", "factuals", "n_factuals", "factuals_seed", "reference")]
+    task = _asked(_key(*chosen), dataset, run.classifier, run.equations)
+    return plain, next(iter(task.problems.values())), _instantiate(config, f"method {meta['method']}")
 
 
 def names_of(config: DictConfig) -> dict[str, str]:
@@ -233,8 +271,12 @@ def _stamp(which: Any) -> tuple[str, int] | None:
 @functools.lru_cache(maxsize=2)
 def _task(key: str, dataset: Dataset, classifier: Classifier) -> Task:
     """A task that many runs share, and what metrics find of its training rows; of ``key``, what is asked of whom."""
-    desired, which, count, seed, reference, _ = json.loads(key)
-    return _referring(make_task(dataset, classifier, desired, which, count, seed, _equations(dataset)), reference)
+    return _asked(key, dataset, classifier, _equations(dataset))
+
+
+def _asked(key: str, dataset: Dataset, classifier: Classifier, found: tuple[Equation, ...]) -> Task:
+    desired, which, count, seed, reference, *_ = json.loads(key)
+    return _referring(make_task(dataset, classifier, desired, which, count, seed, found), reference)
 
 
 def _referring(task: Task, which: str | int) -> Task:

@@ -10,9 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from harness.cli.build import build_task
+from harness.cli.build import ask_again
 from harness.cli.environment import machine
 from harness.core.errors import HarnessError
 from harness.core.explanation import Explanation, Reason
@@ -92,17 +90,11 @@ def _ratios(run: StoredRun) -> Iterator[float]:
     if not stored:
         return
     meta, (frame, targets) = run.meta, run.factuals()
-    names = {name: meta[name] for name in ("dataset", "model", "method")}
-    plain, task, method = build_task(OmegaConf.create(meta["config"]), names, None)
-    if task.dataset.sha256 != meta["data_sha256"]:
-        raise HarnessError(
-            f"{run.label} is of other data than {meta['dataset']} here; calibrate where both are the same."
-        )
-    posed = next(iter(task.problems.values()))
+    plain, posed, method = ask_again(run)
 
     @cache
     def problem(target: Target) -> Problem:
-        return replace(posed, classifier=run.classifier, target=target)
+        return replace(posed, target=target)
 
     prepare(method)
     limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])

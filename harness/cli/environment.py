@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import platform
+import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +42,11 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    try:
+    """The processor's name; where the system has none, one that no other machine shares."""
+    with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    return f"{platform.processor() or platform.machine()} of host {sha256(platform.node().encode()).hexdigest()[:8]}"

@@ -15,9 +15,9 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 from harness.cli.arguments import readable, sentence
 from harness.cli.build import build_task, names_of
 from harness.cli.main import SearchPath, extend
-from harness.cli.process import CONF
 from harness.core.errors import HarnessError
 from harness.core.objective import Objective
+from harness.core.packages import CONF
 from harness.core.wording import SATISFIED
 from harness.execution.contract import refused
 from harness.execution.experiment import entropy

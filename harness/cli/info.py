@@ -13,9 +13,8 @@ from typing import Any
 
 from harness.cli.environment import PACKAGES, machine
 from harness.cli.environments import mebibytes
-from harness.cli.process import CONF
 from harness.core.caching import cache
-from harness.core.packages import NAME, extras, install, installed, places, version
+from harness.core.packages import CONF, NAME, extras, install, installed, places, version
 from harness.data.sources import data_folder
 
 KERNELS = "harness.core.compiling"  # the module of kernels, which loads numba

@@ -21,10 +21,11 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from harness.cli import composition, environments, listing, plugins, warm
 from harness.cli.arguments import readable, sentence
-from harness.cli.process import CONF, log, study_name, talk
+from harness.cli.process import log, study_name, talk
 from harness.cli.sweep import Sweep
 from harness.core import packages
 from harness.core.errors import HarnessError
+from harness.core.packages import CONF
 
 INFO = "harness.cli.info"  # imported only where it is asked for, as it loads pooch, psutil and numba
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from harness.core.packages import places
+from harness.core.packages import PLUGS, places
 
-GROUP = "ce_harness.conf"  # of entry points: the value names a package that holds method/mine.yaml and the like
 CHOICES = ("dataset", "experiment", "method", "metrics", "model")
 OURS = {"harness", "methods", "metrics"}
 STANDARD = Path(sysconfig.get_path("stdlib"))  # the standard library
@@ -19,7 +18,7 @@ LIBRARIES = {"site-packages", "dist-packages"}
 
 def installed() -> Iterator[tuple[str, str]]:
     """What is installed with an entry point of this group: who, in words, and the dotted name of its package."""
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(entry_points(group=PLUGS), key=lambda entry: entry.name):
         yield f"the installed package {entry.dist.name if entry.dist else entry.name!r}", entry.value
 
 

@@ -20,9 +20,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.cli import composition, listing
 from harness.cli.arguments import sentence
-from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, VARIED, log, stopping_where_full, study_name
+from harness.cli.process import BEGAN, CELLS, SWEEP, VARIED, log, stopping_where_full, study_name
 from harness.cli.slurm import know_jobs_by_their_files
 from harness.core.errors import HarnessError, choices
+from harness.core.packages import CONF
 
 SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
 

@@ -10,14 +10,16 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from importlib.metadata import PackageNotFoundError, entry_points, packages_distributions, requires
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 
 NAME = "ce-harness"
+PLUGS = "ce_harness.conf"  # the group of entry points that name packages which hold method/mine.yaml and the like
 CODE = ("harness", "methods", "metrics", "conf")  # folders of a clone that results are made by
 OLD_PINS = {"nice": "nicex==0.2.3"}  # packages whose own pins pyproject.toml replaces for uv, and pip is not to keep
 CLONED = (Path(__file__).parents[2] / "uv.lock").exists()  # or installed from a wheel
+CONF = next(folder / "conf" for folder in Path(__file__).parents[1:3] if (folder / "conf" / "config.yaml").is_file())
 
 
 def install(extra: str) -> str:
@@ -72,6 +74,11 @@ def version(name: str) -> str | None:
             return str(told)  # of what is imported already
         brought_by = _distributions().get(name) if places(name) else None
         return distribution_version(brought_by[0]) if brought_by else None
+
+
+def plugged() -> set[str]:
+    """The top-level packages that bring choices of their own."""
+    return {entry.value.partition(".")[0] for entry in entry_points(group=PLUGS)}
 
 
 def installed(name: str) -> tuple[str, str | None]:

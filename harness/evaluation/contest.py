@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import pkgutil
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.metric import CRITERIA, Metric
+from harness.core.packages import plugged
 from harness.evaluation import statistics
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import LEVEL, Better, Common, Estimate, Friedman, Pair
@@ -25,18 +27,22 @@ DIVERSITY, SECONDS = "diversity", "seconds"
 
 
 def metrics_of(run: StoredRun) -> dict[str, Metric]:
-    """The metrics that a run was scored by, by full name; without those that cannot be imported here."""
+    """The metrics that a run was scored by, by full name; without those that cannot be imported here, and of an archive
+    without those of packages that bring no choices here: whatever an archive names is not imported."""
     scored = run.meta.get("scored") or {"metrics": {"names": ()}}
-    found = [metric for path in scored["metrics"]["names"] if (metric := _metric(path)) is not None]
+    found = [metric for path in scored["metrics"]["names"] if (metric := _metric(path, run.packed)) is not None]
     return {metric.name: metric for metric in found}
 
 
 @cache
-def _metric(path: str) -> Metric | None:
+def _metric(path: str, foreign: bool) -> Metric | None:
+    if foreign and re.split("[.:]", path)[0] not in {"metrics", *plugged()}:
+        log.warning("no column for the metric %s: an archive's own are not imported; unpack it if you trust it.", path)
+        return None
     try:
         found = pkgutil.resolve_name(path)
         return found if isinstance(found, Metric) else None
-    except (ImportError, AttributeError) as fault:
+    except (Exception, SystemExit) as fault:  # of a module that anybody may have written
         log.warning("no column for the metric %s, which cannot be imported here (%s); set PYTHONPATH.", path, fault)
         return None
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import HarnessError
+from harness.core.explanation import Status
 from harness.evaluation.pace import machine_of
-from harness.evaluation.study import SCORES, SHOWN, identity, posed, settings
-from harness.models.canonical import canonical
-from harness.store.archive import ANSWERS, MODEL, SWEEPS, Archive, answers_of, pack
+from harness.evaluation.study import SCORES, SHOWN, identity, named, posed, settings
+from harness.store.archive import ANSWERS, SWEEPS, Archive, answers_of, pack
+from harness.store.run import StoredRun, same_model
 
 LIMITS = ("time_limit", "group_time_limit", "memory_limit", "threads", "n_counterfactuals")  # settings
-_digests: dict[tuple[Path, str], str] = {}  # of estimators, by archive and member
+LATER = {"scored", "logged", "retrained", "objective", "setup"}  # of what is noted of a run, after it began
 
 
 @dataclass(frozen=True)
@@ -31,40 +32,39 @@ class Piece:
     def __str__(self) -> str:
         return f"{self.run} of {self.archive.file}"
 
-    @property
-    def folder(self) -> Path:
-        return answers_of(self.archive.file) / ANSWERS / self.run
+    @cached_property
+    def stored(self) -> StoredRun:
+        return StoredRun(answers_of(self.archive.file) / ANSWERS / self.run)
 
     @cached_property
     def name(self) -> str:
-        """What the tables call its task: dataset and model, with the settings of what is asked."""
+        """Dataset and model, with the settings of what is asked, constraints included."""
         return json.dumps([self.meta["dataset"], self.meta["model"], posed(self.meta)], sort_keys=True, default=str)
 
     @cached_property
-    def question(self) -> str:
-        """People, targets, features, data and equations."""
-        meta = self.meta
-        equations = [{**entry, "model": None} for entry in meta.get("equations") or ()]
-        asked = [meta["space"], meta.get("data_sha256"), equations]
-        return json.dumps([asked, self.archive.content(self.run, "factuals.jsonl").decode()])
+    def people(self) -> tuple[Any, bytes]:
+        """People, targets and data."""
+        return self.meta.get("data_sha256"), self.archive.content(self.run, "factuals.jsonl")
 
     @cached_property
-    def model(self) -> str:
-        """The estimators, by what they hold, behind their inputs."""
-        held = {file: self._held(file, where) for file, where in self._files.items() if MODEL.fullmatch(where)}
-        return json.dumps([self.meta[name] for name in ("inputs", "classes", "threshold")] + [held], sort_keys=True)
+    def question(self) -> str:
+        """Features and equations."""
+        equations = [{**entry, "model": None} for entry in self.meta.get("equations") or ()]
+        return json.dumps([self.meta["space"], equations])
 
-    def _held(self, file: str, where: str) -> str:
-        """What a model's file holds, whatever name it was given; each member of an archive is looked at once."""
-        if not file.endswith(".skops"):
-            return where
-        if (key := (self.archive.file, where)) not in _digests:
-            _digests[key] = canonical(self.folder / file)[0]
-        return _digests[key]
+    @cached_property
+    def began(self) -> str:
+        """What was noted of it when it began."""
+        return json.dumps({key: self.meta[key] for key in self.meta.keys() - LATER}, sort_keys=True)
 
     @cached_property
     def rows(self) -> frozenset[bytes]:
         return frozenset(self.archive.content(self.run, "rows.jsonl").splitlines())
+
+    @cached_property
+    def answers(self) -> dict[tuple[Any, int], dict[str, Any]]:
+        """By factual and position, as readers have them: the last of each."""
+        return {(row["factual"], row["ce"]): row for row in self.stored.rows()}
 
     @property
     def finished(self) -> bool:
@@ -74,6 +74,12 @@ class Piece:
     def size(self) -> tuple[int, int]:
         """How many answers it has, and how many scores of each."""
         return len(self.rows), self.archive.content(self.run, SCORES).partition(b"\n")[0].count(b",")
+
+    def extends(self, other: Piece) -> bool:
+        """Whether it is the same run, which went on: only what failed is asked again, and of what is done nothing."""
+        kept = all(row["status"] == Status.FAILED or self.answers.get(k) == row for k, row in other.answers.items())
+        more = other.finished and self.answers.keys() != other.answers.keys()
+        return other.rows <= self.rows and kept and not more and self.began == other.began
 
     @property
     def _files(self) -> Mapping[str, str]:
@@ -92,8 +98,8 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
         Where the question or the estimator of a task, or the answers of a run, are not the same in all.
     """
     archives = [Archive(file) for file in files]
-    pieces = [Piece(archive, run, meta) for archive in archives for run, meta in archive.metas().items()]
-    if differing := list(_differing(pieces)):
+    pieces = pieces_of(archives)
+    if differing := list(differences(pieces)):
         more = f"; and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
         raise HarnessError(f"the archives cannot be merged: {'; '.join(differing[:SHOWN])}{more}.")
     first: dict[str, Piece] = {}  # that is finished, of those equal but for the code
@@ -112,10 +118,17 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
         size = notes.setdefault(path.name, path).stat().st_size
         if path.suffix == ".jsonl" and path.stat().st_size > size:  # a sweep that went on
             notes[path.name] = path
-    pack(archives[0].manifest["study"], {run: piece.folder for run, piece in longest.items()}, notes.values(), into)
+    pack(
+        archives[0].manifest["study"], {run: piece.stored.path for run, piece in longest.items()}, notes.values(), into
+    )
     kept = [piece.meta for piece in longest.values()]
     said = f"{into}: {len(longest)} runs of {len(archives)} archives"
     return [said, *left_out, *machines(kept), *limits(kept)]
+
+
+def pieces_of(archives: Iterable[Archive]) -> list[Piece]:
+    """Every run of some archives."""
+    return [Piece(archive, run, meta) for archive in archives for run, meta in archive.metas().items()]
 
 
 def machines(metas: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -142,17 +155,20 @@ def limits(metas: Iterable[Mapping[str, Any]]) -> list[str]:
     return sentences
 
 
-def _differing(pieces: Sequence[Piece]) -> Iterable[str]:
-    """Sentences about pieces of equal names that are not equal."""
+def differences(pieces: Sequence[Piece]) -> Iterable[str]:
+    """Sentences about pieces that are compared, or have equal names, and are not alike."""
     tasks: dict[str, Piece] = {}
+    names: dict[str, Piece] = {}
     runs: dict[str, Piece] = {}
     for piece in sorted(pieces, key=lambda piece: -len(piece.rows)):
         runs.setdefault(piece.run, piece)
-    for piece in pieces:
-        first = tasks.setdefault(piece.name, piece)
-        if first.question != piece.question:
+    for (task, _, _), piece in zip(named([piece.meta for piece in pieces]), pieces, strict=True):
+        first, alike = tasks.setdefault(task, piece), names.setdefault(piece.name, piece)
+        if first.people != piece.people:
             yield f"{piece} has another question than {first}"
-        elif first.model != piece.model:
+        elif alike.question != piece.question:
+            yield f"{piece} has another question than {alike}"
+        elif not same_model(piece.stored, first.stored):
             yield f"{piece} has another estimator than {first}"
-        if not piece.rows <= runs[piece.run].rows:
+        if not (runs[piece.run] is piece or runs[piece.run].extends(piece)):
             yield f"{piece} has other answers than {runs[piece.run]}"

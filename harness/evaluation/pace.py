@@ -103,7 +103,10 @@ def _read(path: Path) -> Calibration:
         counts = {str(name): int(count) for name, count in found["questions"].items()}
         if not all(0 < ratio < math.inf for ratio in ratios.values()):
             raise ValueError("a ratio is not above 0")
-        return Calibration(str(found["source"]), str(found["target"]), ratios, counts)
+        made = Calibration(str(found["source"]), str(found["target"]), ratios, counts)
+        if made.file != path.name:
+            raise ValueError(f"its machines are those of {made.file}")
+        return made
     except (ValueError, TypeError, LookupError, AttributeError) as fault:
         raise HarnessError(f"{path} is no calibration ({short(fault)}); delete it, and calibrate again.") from fault
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
     for change, names in named.items():
         if FAMILY + change not in scores:  # the metric failed
             continue
-        paths = [cache() / "models" / f"{name}.skops" for name in names]
+        paths = [cache() / "models" / Path(f"{name}.skops").name for name in names]
         if absent := sum(not path.is_file() for path in paths):
             missing += absent
             continue

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import math
+import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
+import yaml  # type: ignore[import-untyped]
 
+from harness.core.explanation import Status
+from harness.core.packages import CONF
 from harness.core.tolerances import READING, VALUE_TIE
+from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
 from harness.evaluation.contest import metrics_of
 from harness.evaluation.study import SCORES, read_scores
+from harness.store.codec import to_plain
 from harness.store.run import StoredRun
 
 FROM_ROWS = {"distance", "diversity"}  # families of metrics that need no model and no training rows
+SAID = ("verdict", "valid", "incoherent", "violations", "limits", "region")  # of a verdict
 
 
 def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -27,10 +37,13 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     verdicts
         Those that the checker comes to now.
     """
-    stored = {(verdict["factual"], verdict["ce"]): verdict["verdict"] for verdict in run.verdicts()}
-    now = {(verdict["factual"], verdict["ce"]): verdict["verdict"] for verdict in verdicts}
-    if other := [key for key in now.keys() & stored.keys() if now[key] != stored[key]]:
-        yield f"{len(other)} stored verdicts are others than the checker's"
+    stored = {(verdict["factual"], verdict["ce"]): verdict for verdict in run.verdicts()}
+    plain = json.loads(json.dumps(to_plain(list(verdicts))))
+    now = {(verdict["factual"], verdict["ce"]): verdict for verdict in plain}
+    other = [key for key in now.keys() & stored.keys() if _said(now[key]) != _said(stored[key])]
+    if other or (stored.keys() - now.keys()):
+        yield f"{len(other) + len(stored.keys() - now.keys())} stored verdicts are others than the checker's"
+    yield from _mistold(run)
     if not (run.path / SCORES).is_file():
         return
     if unjudged := now.keys() - stored.keys():
@@ -42,6 +55,10 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     known = [m for m in metrics_of(run).values() if m.family in FROM_ROWS and m.__module__.startswith("metrics.")]
     population = (run.meta.get("scored") or {}).get("population", "accepted")
     counts, scores = scoring.score(run, scoring.stored_problems(run), known, population), read_scores(run)
+    named = {name.removeprefix(scoring.NEAREST) for name in metrics_of(run)}
+    columns = {name.removeprefix(scoring.NEAREST) for name in scores} - {*scoring.COUNTS, *scoring.GROUPED}
+    if unnamed := sorted((columns - named) & (_ours() if len(named) < len(_paths(run)) else columns)):
+        yield f"its scores have columns of metrics that it does not name: {', '.join(unnamed)}"
     shown = [name for name in counts if name in scores]
     if set(counts.index) != set(scores.index):
         yield "its scores are of other questions than its answers"
@@ -51,3 +68,30 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     if not same.all():
         names = ", ".join(name for name, fine in zip(shown, same, strict=True) if not fine)
         yield f"its scores do not follow from its answers: {names}"
+
+
+def _said(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """What a verdict says, but for numbers, which are the scores'."""
+    return {name: verdict.get(name) or None for name in SAID}
+
+
+def _mistold(run: StoredRun) -> Iterator[str]:
+    """Sentences about rows that say what their seconds, or the model, do not."""
+    rows, limit, problems = run.rows(), scoring.limit_of(run.meta), scoring.stored_problems(run)
+    if timed := {row["factual"] for row in rows if row["late"] != (row["seconds"] > limit) and not math.isnan(limit)}:
+        yield f"{len(timed)} questions are late by their seconds, or are not, and it says otherwise"
+    frame, _ = run.factuals()
+    fine = {row["factual"] for row in rows if row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED}
+    if wrong := [factual for factual in fine if not problems[factual].valid(frame.loc[[factual]])[0]]:
+        yield f"{len(wrong)} people are left out as having what is wanted, of whom the model says otherwise"
+
+
+def _paths(run: StoredRun) -> Sequence[str]:
+    return (run.meta.get("scored") or {"metrics": {"names": ()}})["metrics"]["names"]
+
+
+@cache
+def _ours() -> frozenset[str]:
+    """The names of all metrics of this package."""
+    paths = yaml.safe_load((CONF / "metrics" / "all.yaml").read_text())["names"]
+    return frozenset(pkgutil.resolve_name(path).name for path in paths)

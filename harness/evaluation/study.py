@@ -19,7 +19,7 @@ from harness.core.wording import some
 from harness.evaluation import pace, scoring, statistics
 from harness.evaluation.statistics import Estimate
 from harness.store.archive import answers_of
-from harness.store.run import StoredRun, stored_runs, sweep_lines
+from harness.store.run import StoredRun, same_model, stored_runs, sweep_lines
 
 SCORES = "scores.csv"
 # Settings that are no part of what is asked: how it is scored, shown and kept.
@@ -449,17 +449,19 @@ def _with(name: str, detail: str) -> str:
 def _unlike(
     labels: Sequence[tuple[str, str, str]], runs: Sequence[StoredRun], metas: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """A sentence for each method that was asked about other people, targets or data than the first of its task."""
-    first: dict[str, tuple[str, Any]] = {}
+    """A sentence for each method that asked another model, or about others, than the first of its task."""
+    first: dict[str, tuple[str, Any, StoredRun]] = {}
     found = []
     for (task, method, _), run, meta in zip(labels, runs, metas, strict=True):
         asked = meta.get("data_sha256"), (run.path / "factuals.jsonl").read_bytes()
-        known, those = first.setdefault(task, (method, asked))
-        if those != asked:
-            found.append(
-                f"{task}: {method} was asked about other people or data than {known}, and does not compare with it; "
-                f"run all methods of the task again."
-            )
+        known, those, other = first.setdefault(task, (method, asked, run))
+        if those == asked and same_model(run, other):
+            continue
+        unlike = "about other people or data" if those != asked else "of another model"
+        found.append(
+            f"{task}: {method} was asked {unlike} than {known}, and does not compare with it; "
+            f"run all methods of the task again."
+        )
     return list(dict.fromkeys(found))
 
 

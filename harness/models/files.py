@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 LARGEST = 500_000_000  # bytes of a model file, and of a skops file's schema once unpacked
 UNPACKED = 2_000_000_000  # bytes of all that a skops file holds
 MEMBERS = 100_000  # files in a skops file
+PACKINGS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # of its files, that are unpacked no further than they are read
 PICKLES = (".joblib", ".pkl", ".pickle")
 ESTIMATORS = re.compile(r"(sklearn|(xgboost|lightgbm)\.sklearn|harness\.models\.torch_mlp)(\.[a-z_]\w*)*", re.ASCII)
 # Types that fitted models hold beside estimators: plain data, and objects whose construction runs nothing foreign.
@@ -158,14 +159,25 @@ def check_archive(path: Path) -> None:
         why = "it holds two files of one name"
     elif odd := [name for name in names if not re.fullmatch(r"[\w-]+\.(npy|npz|bin|json)", name, re.ASCII)]:
         why = f"it holds a file {odd[0]!r}"
-    elif any(member.flag_bits & 1 for member in members):
-        why = "it is encrypted"
+    elif any(member.flag_bits & 1 or member.compress_type not in PACKINGS for member in members):
+        why = "it is encrypted, or compressed otherwise than by zipfile.ZIP_DEFLATED"
     elif len(members) > MEMBERS or sum(member.file_size for member in members) > UNPACKED:
         why = f"unpacked it would have more than {UNPACKED:,} bytes or {MEMBERS:,} files"
     elif archive.getinfo(SCHEMA).file_size > LARGEST:
         why = f"its {SCHEMA} would have more than {LARGEST:,} bytes"
     if why is not None:
         raise HarnessError(f"{path} is no skops file ({why}); save the model with skops.io.dump.")
+
+
+def check_arrays(path: Path) -> None:
+    """Raise ``HarnessError`` for a file of NumPy's arrays that is damaged, or larger than such files are."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (OSError, ValueError, zipfile.BadZipFile) as fault:
+        raise HarnessError(f"{path} holds no arrays ({short(fault)}); run its command again.") from fault
+    if any(m.compress_type not in PACKINGS for m in members) or sum(m.file_size for m in members) > UNPACKED:
+        raise HarnessError(f"{path} would have more than {UNPACKED:,} bytes unpacked; run its command again.")
 
 
 def _trusted(name: str) -> bool:

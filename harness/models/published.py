@@ -26,7 +26,6 @@ from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError, choices
 from harness.core.inputs import Input
 from harness.data import Dataset, Source, read_bytes
-from harness.data.load import source_of
 from harness.data.published import Scale, inputs_of, published_name
 from harness.models.grown import NODE, boosting_of, grown
 
@@ -73,7 +72,7 @@ def load_published(
     return Classifier(estimator, tuple(inputs.values()), tuple(dataset.classes))
 
 
-def reload_published(model: Mapping[str, Any], dataset: str, inputs: Sequence[Input]) -> Any:
+def reload_published(source: Source, model: Mapping[str, Any], dataset: str, inputs: Sequence[Input]) -> Any:
     """The estimator of a published file again, from the settings of the model and the inputs that it had.
 
     Raises
@@ -81,7 +80,7 @@ def reload_published(model: Mapping[str, Any], dataset: str, inputs: Sequence[In
     DatasetError
         If there is no such file.
     """
-    table = pd.read_csv(io.BytesIO(read_bytes(source_of("the model", model["sources"][dataset]))))
+    table = pd.read_csv(io.BytesIO(read_bytes(source)))
     return _estimator(
         model["family"], table, list(map(published_name, inputs)), (model.get("columns") or {}).get(dataset)
     )

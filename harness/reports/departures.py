@@ -14,12 +14,11 @@ import yaml  # type: ignore[import-untyped]
 
 from harness.core.errors import HarnessError
 from harness.core.method import REQUIRED, LibraryDefault
-from harness.core.packages import locate, places
+from harness.core.packages import CONF, locate, places
 from harness.evaluation.study import as_text
 from harness.reports.markup import markdown
 
-PACKAGE = Path(__file__).parents[1]
-METHODS = next(folder for home in (PACKAGE.parent, PACKAGE) if (folder := home / "conf" / "method").is_dir())
+METHODS = CONF / "method"
 BEGIN, END = "<!-- departures -->", "<!-- /departures -->"
 REASON = "departs:"  # in the comment of a line, before the reason
 HEAD = ("method", "setting", "default", "here", "why")

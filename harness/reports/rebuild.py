@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, short
 from harness.reports.stored import latest
-from harness.store.archive import ANSWERS, SUFFIX, answers_of, folder_of, has_answers
+from harness.store.archive import ANSWERS, SUFFIX, answers_of, folder_of, has_answers, in_cache
 
 log = logging.getLogger("harness")
 
@@ -64,6 +64,11 @@ def each(act: Callable[[Path], None], folders: Iterable[Path]) -> None:
             wrong = True
             name = fault.filename or "a file"
             print(f"{name} cannot be written ({fault.strerror}); make room, or allow it.", file=sys.stderr)
+        except Exception as fault:
+            if not in_cache(answers_of(folder)):
+                raise
+            wrong = True  # anybody may have made an archive
+            print(f"the archive of {folder} is damaged ({short(fault)}); get or pack it again.", file=sys.stderr)
     sys.exit(1 if wrong else 0)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.machinery
 import json
 import lzma
 import os
@@ -46,7 +47,11 @@ MODEL = re.compile(r"(estimators/[0-9a-f]{64}\.skops|models/[0-9a-f]{64}\.\w+)\.
 LARGEST, UNPACKED = 500_000_000, 2_000_000_000  # bytes of an archive, and of all that it holds
 LISTED, MEMBERS = 50_000_000, 100_000  # bytes of a manifest; files in an archive
 PLAIN = re.compile(r"(?!\.)[^/\\:\x00-\x1f]{1,255}")  # a file's name, which leads nowhere else
-DESCRIBED = ("dataset", "model", "method", "seed", "config", "space", "inputs", "classes", "threshold")  # of each run
+DESCRIBED = (  # of each run
+    "dataset", "model", "method", "seed", "config", "space", "inputs", "classes", "threshold", "n_counterfactuals",
+)  # fmt: skip
+CODE = (*PICKLES, *importlib.machinery.all_suffixes())  # of files that are run where they are read, or imported
+PACKINGS = {MANIFEST: {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}}  # that are unpacked no further than they are read
 TABLES_OF = {file: name for name, (file, _) in TABLES.items()}
 MEMORY = 100_000_000  # bytes that xz may take
 SWEEPS, ANSWERS = "sweeps", "answers"  # folders of a study that are packed; all else is made of them
@@ -151,14 +156,15 @@ class _Packed:
 
 def published(meta: Mapping[str, Any]) -> set[str]:
     """The files of a run that hold models of a paper's authors, which are not passed on."""
-    equations = meta["config"]["dataset"].get("causality") or {}
+    config = meta["config"]
+    equations = config.get("dataset", {}).get("causality") or {}
     theirs = {feature for feature, entry in equations.items() if entry and "published" in entry}
     found = {e["model"] for e in meta.get("equations", ()) if e["feature"] in theirs}
-    return found | ({"estimator.skops"} if "family" in meta["config"]["model"] else set())
+    return found | ({"estimator.skops"} if "family" in config.get("model", {}) else set())
 
 
 class Archive:
-    """An archive that is read. It is checked before anything is built from it, and nothing in it is ever run.
+    """An archive that is read. It is checked before anything is built from it, and none of its files is code.
 
     Raises
     ------
@@ -213,16 +219,24 @@ class Archive:
         for name, content in self.contents.items():
             if not name.startswith("estimators/") and _digest(content) not in name:
                 raise HarnessError(f"{name} has another content")
+        left = UNPACKED
         for name, files in self.manifest["runs"].items():
             for file, where in {"cell.json": None, **files}.items():
                 if where not in (self.contents if where not in TABLES else {TABLES_OF.get(file)}):
                     raise HarnessError(f"{file} of {name} is not in it")
+                left -= 0 if where in TABLES or MODEL.fullmatch(where) else len(self.contents[where])
+            if left < 0:
+                raise HarnessError(f"its files would have more than {UNPACKED:,} bytes")
             meta = json.loads(self.content(name, "cell.json"))
             if lacking := [key for key in DESCRIBED if key not in meta]:
                 raise HarnessError(f"cell.json of {name} has no {', '.join(lacking)}")
             texts = all(isinstance(meta[key], str) for key in ("dataset", "model", "method"))
-            if not (texts and isinstance(meta["config"], dict)):
+            nested = [meta["config"], meta.get("environment") or {}, meta.get("scored") or {}]
+            if not (texts and all(isinstance(part, dict) for part in nested)):
                 raise HarnessError(f"cell.json of {name} describes no run")
+            own = (meta.get("model_file") or {}).get("file")
+            if odd := [f for f, at in files.items() if (f == own or f.endswith(".skops")) and not MODEL.fullmatch(at)]:
+                raise HarnessError(f"{odd[0]} of {name} is a model, and not among its models")
         if lacking := [name for name in self.manifest[SWEEPS].values() if name not in self.contents]:
             raise HarnessError(f"{lacking[0]} is not in it")
 
@@ -264,7 +278,7 @@ def _look(members: Sequence[zipfile.ZipInfo]) -> None:
         raise HarnessError(f"it holds a file {odd[0]!r}")
     if len(names) > MEMBERS or len(set(names)) < len(names) or any(member.flag_bits & 1 for member in members):
         raise HarnessError(f"it holds more than {MEMBERS:,} files, or two of one name, or encrypted ones")
-    packed = [m.filename for m in members if m.compress_type != zipfile.ZIP_STORED and m.filename != MANIFEST]
+    packed = [m for m in members if m.compress_type not in PACKINGS.get(m.filename, {zipfile.ZIP_STORED})]
     if packed or sum(member.file_size for member in members) > LARGEST + LISTED:
         raise HarnessError(f"it holds more than {LARGEST:,} bytes, or compresses them otherwise")
 
@@ -280,8 +294,8 @@ def _manifest(content: bytes) -> dict[str, Any]:
     for name in (found["study"], *found["runs"], *files, *found[SWEEPS]):
         if not PLAIN.fullmatch(name):
             raise HarnessError(f"{name!r} is no name of a file or folder")
-    if bad := [file for file in files if Path(file).suffix in PICKLES]:
-        raise HarnessError(f"{bad[0]} is a pickle")
+    if bad := [file for file in (*files, *found[SWEEPS]) if file.endswith(CODE)]:
+        raise HarnessError(f"{bad[0]} would be run where it is read")
     return found
 
 
@@ -352,6 +366,16 @@ def _cached(file: Path) -> Path:
     place = cache() / ARCHIVES / digest / folder.parent.name / folder.name
     if not place.is_dir():
         unpack(file, place)
+    return place
+
+
+def unpacked_anew(archive: Archive) -> Path:
+    """The folder in the cache that holds what an archive does, whatever became of what was there."""
+    place = _cached(archive.file)
+    with tempfile.TemporaryDirectory(dir=place.parent) as temporary:
+        archive.unpack(made := Path(temporary) / "now")
+        place.replace(Path(temporary) / "before")
+        made.replace(place)
     return place
 
 

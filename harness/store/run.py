@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import filecmp
 import json
 import os
 import shutil
@@ -20,13 +20,14 @@ from harness.core.explanation import Status
 from harness.core.objective import Objective
 from harness.core.space import Space
 from harness.core.target import Target
-from harness.data import read_bytes
-from harness.data.load import source_of
+from harness.data.sources import fetch
+from harness.data.stored import stored_source
 from harness.models import pipeline
-from harness.models.files import checksum, load, read, save
+from harness.models.canonical import canonical
+from harness.models.files import check_arrays, checksum, load, read, save
 from harness.models.published import load_regressor, reload_published
 from harness.models.runtime.source import ModelSource, is_file
-from harness.store.archive import answers_of, in_cache, studies
+from harness.store.archive import answers_of, in_cache, published, studies
 from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
 
@@ -194,6 +195,8 @@ class StoredRun:
     @property
     def objective(self) -> Objective | None:
         path = self.path / "arrays.npz"
+        if path.is_file():
+            check_arrays(path)
         return from_plain(self.meta["objective"], np.load(path) if path.is_file() else None)
 
     @property
@@ -231,9 +234,9 @@ class StoredRun:
         if path.is_file() or "family" not in (model := meta["config"]["model"]):
             return _estimator(path)
         dataset = meta["config"]["dataset"].get("name", meta["dataset"])
-        content = read_bytes(source_of("the model", model["sources"][dataset]))
-        key = json.dumps([hashlib.sha256(content).hexdigest(), model, dataset, meta["inputs"]], sort_keys=True)
-        return _last(key, lambda: reload_published(model, dataset, from_plain(meta["inputs"])))
+        source = stored_source(f"the model of {self.path.name}", model["sources"][dataset], self.packed)
+        key = json.dumps([checksum(fetch(source)), model, dataset, meta["inputs"]], sort_keys=True)
+        return _last(key, lambda: reload_published(source, model, dataset, from_plain(meta["inputs"])))
 
     def _described(self, wrapped: WrappedModel, known: dict[str, Any], labels: Sequence[Any]) -> Classifier:
         """The classifier of a model with steps, or made of others, as it was when the answers were made."""
@@ -250,11 +253,12 @@ class StoredRun:
             model, inputs = entry.pop("model"), entry.pop("inputs")
             if isinstance(model, Formula):
                 estimator: Any = model
-            elif (self.path / model).is_file():
-                estimator = load(self.path / model)
+            elif (path := self.path / Path(model).name).is_file():
+                estimator = load(path)
             else:  # an archive leaves out what a paper's authors published
-                source = self.meta["config"]["dataset"]["causality"][entry["feature"]]["published"]
-                estimator = load_regressor(source_of("an equation", source), inputs).estimator
+                entries = self.meta["config"]["dataset"]["causality"][entry["feature"]]["published"]
+                source = stored_source(f"an equation of {self.path.name}", entries, self.packed)
+                estimator = load_regressor(source, inputs).estimator
             found.append(Equation(model=Classifier(estimator, inputs), **entry))
         return tuple(found)
 
@@ -311,6 +315,28 @@ def _last(key: str, read: Callable[[], Any]) -> Any:
         _read.clear()
         _read[key] = found
     return _read[key]
+
+
+def same_model(one: StoredRun, other: StoredRun) -> bool:
+    """Whether two runs asked models, and learnt equations, that hold the same, whichever process wrote them."""
+    described, held = zip(*(_model(run) for run in (one, other)), strict=True)
+    return described[0] == described[1] and all(
+        filecmp.cmp(path, held[1][name], shallow=False)
+        or (path.suffix == ".skops" and canonical(path)[0] == canonical(held[1][name])[0])
+        for name, path in held[0].items()
+    )
+
+
+def _model(run: StoredRun) -> tuple[list[Any], dict[str, Path]]:
+    """What is stored of a run's model: how it is read, with the names of its files, and the files."""
+    meta = run.meta
+    own = (meta.get("model_file") or {}).get("file")
+    held = {path.name: path for path in run.path.iterdir() if path.suffix == ".skops" or path.name == own}
+    told = [*(meta.get(name) for name in ("inputs", "classes", "threshold")), bool(meta.get("made_of_others"))]
+    if absent := published(meta):  # which archives leave out
+        told += [meta["config"]["model"].get("sources"), meta["config"]["dataset"].get("causality")]
+    held = {name: path for name, path in held.items() if name not in absent}
+    return [*told, own, sorted(held)], held
 
 
 def stored_runs(folder: Path, trust: bool = False) -> list[StoredRun]:

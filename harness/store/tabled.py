@@ -19,6 +19,7 @@ Record = dict[str, Any]  # by name, in the order of its file
 RUN, FORM = "run", "form"  # columns beside those of the records: whose a record is, and its names in order
 ABOUT = b"ce-harness"  # in the table's metadata: the lists of names that FORM counts, and the columns held as JSON
 LEVEL, PAGE = 19, 1 << 24  # of zstd; bytes of a page, which is compressed as a whole
+CELL = 16  # bytes that a value takes at least once it is read, be it none
 ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED"}  # with these, sizes and numbers of values say what they take
 TYPES = ((bool, pa.bool_()), (int, pa.int64()), (float, pa.float64()), (str, pa.string()))
 
@@ -140,7 +141,7 @@ def opened(content: bytes, most: int) -> tuple[pa.Table, int]:
     chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
     if odd := {encoding for chunk in chunks for encoding in chunk.encodings} - ENCODINGS:
         raise HarnessError(f"a table of it is written with {min(odd)}, of which a few bytes may become many")
-    size = sum(chunk.total_uncompressed_size + chunk.num_values for chunk in chunks)
+    size = sum(chunk.total_uncompressed_size + CELL * chunk.num_values for chunk in chunks)
     if size > most:
         raise HarnessError(f"a table of it would have {size:,} bytes, and {most:,} are allowed")
     return pq.read_table(io.BytesIO(content), use_threads=False), size

@@ -132,6 +132,26 @@ def test_what_makes_no_factor_is_one_sentence(
     assert file.read_bytes() == before
 
 
+def test_what_ended_with_its_limit_is_no_measure(
+    swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five of nine questions of a method were late, or ended by the limit; tasks that are not named are not asked."""
+    shutil.copytree(swept / "results" / "small", tmp_path / "late")
+    run = next(run for run in stored_runs(tmp_path / "late") if run.meta["method"] == "nearest")
+    lines = [json.loads(line) for line in (run.path / "rows.jsonl").open()]
+    assert len(lines) == 9
+    lines[:5] = [
+        {**line, "late": True} if k < 2 else {**line, "reason": "time limit"} for k, line in enumerate(lines[:5])
+    ]
+    (run.path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    file = tmp_path / "late.ceh"
+    assert command.main(["pack", str(tmp_path / "late"), str(file)]) == 0
+    assert calibrated(file, monkeypatch, RATIOS) == 1
+    assert "nearest has 4 questions that both machines answer alike" in capsys.readouterr().err
+    assert command.main(["calibrate", str(file), "--methods", *METHODS, "--tasks", "pima/rf"]) == 1
+    assert "has no runs of all of ce_ocl, growing_spheres, nearest by another machine" in capsys.readouterr().err
+
+
 def test_runs_of_this_machine_and_other_methods_need_none(
     swept: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,3 +173,27 @@ def test_other_data_are_refused(swept: Path, tmp_path: Path, capsys: pytest.Capt
     assert command.main(["pack", str(tmp_path / "other"), str(tmp_path / "other.ceh")]) == 0
     assert command.main(["calibrate", str(tmp_path / "other.ceh"), "--methods", *METHODS]) == 1
     assert "is of other data than pima here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "said"),
+    [
+        ("method", {"_target_": "pathlib.Path.touch", "self": "ran"}, "has a method with other settings than this"),
+        ("method", {"_target_": "methods.nearest.Nearest", "columns": ["Age"]}, "has a method with other settings"),
+        ("dataset", {"sources": [{"file": "../ran.csv"}]}, "is of ../ran.csv, which no choice of this installation"),
+    ],
+)
+def test_what_an_archive_names_is_not_built(
+    part: str, given: dict[str, Any], said: str, swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Its methods are those of this installation, and so are its data."""
+    shutil.copytree(swept / "results" / "small", tmp_path / "evil")
+    monkeypatch.chdir(tmp_path)
+    for run in stored_runs(tmp_path / "evil"):
+        config = run.meta["config"]
+        run.update(config={**config, part: {**config[part], **given} if part == "dataset" else given})
+    assert command.main(["pack", str(tmp_path / "evil"), str(tmp_path / "evil.ceh")]) == 0
+    assert command.main(["calibrate", str(tmp_path / "evil.ceh"), "--methods", *METHODS]) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "ran").exists()

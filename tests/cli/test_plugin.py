@@ -19,7 +19,8 @@ from omegaconf import OmegaConf
 from sklearn.base import ClassifierMixin
 
 from harness import check
-from harness.cli import build, fingerprint, main, plugins, process
+from harness.cli import build, fingerprint, main, process
+from harness.core import packages
 from harness.core.errors import DatasetError, HarnessError
 from harness.data.sources import Source, read_bytes
 from harness.store.run import StoredRun, stored_runs
@@ -33,12 +34,12 @@ LOANS = ("dataset=loans", "model=stump_forest", "metrics=loans", "n_factuals=3",
 def install(site: Path, name: str = "loans-plugin", points: dict[str, str] | None = None) -> None:
     """What an installer leaves behind: the package's metadata, with its entry points or others."""
     project = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]
-    points = project["entry-points"][plugins.GROUP] if points is None else points
+    points = project["entry-points"][packages.PLUGS] if points is None else points
     folder = site / f"{name.replace('-', '_')}-0.1.0.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
     lines = "".join(f"{key} = {value}\n" for key, value in points.items())
-    (folder / "entry_points.txt").write_text(f"[{plugins.GROUP}]\n{lines}")
+    (folder / "entry_points.txt").write_text(f"[{packages.PLUGS}]\n{lines}")
 
 
 def command(folder: Path, *arguments: str, site: Path) -> subprocess.CompletedProcess[str]:
@@ -212,7 +213,7 @@ def test_a_fingerprint_follows_the_source(conf: Path, tmp_path: Path, monkeypatc
 def test_models_of_plug_ins_are_known() -> None:
     """Beside the package's own, which come first; by the file that each is in."""
     search = f"hydra.searchpath=[file://{PACKAGE / 'conf'}]"
-    with initialize_config_dir(str(process.CONF), version_base="1.3"):
+    with initialize_config_dir(str(packages.CONF), version_base="1.3"):
         config = compose("config", [search], return_hydra_config=True)
     try:
         HydraConfig.instance().set_config(config)
@@ -220,7 +221,7 @@ def test_models_of_plug_ins_are_known() -> None:
     finally:
         HydraConfig.instance().cfg = None
     assert found["stump_forest"] == PACKAGE / "conf" / "model" / "stump_forest.yaml"
-    assert found["lr"] == process.CONF / "model" / "lr.yaml"
+    assert found["lr"] == packages.CONF / "model" / "lr.yaml"
     assert "stump_forest" not in build._models(ClassifierMixin)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -113,10 +114,55 @@ def test_each_piece_is_compared_with_the_longest(problem: Problem, tmp_path: Pat
         first, second = path.read_text().splitlines(keepends=True)
         ended = {"a": "", "b": second, "c": second.replace('"seconds": 0.1', '"seconds": 0.2')}[name]
         path.write_text(first + ended)
+        if name == "a":
+            (run.path / "done").unlink()
     for files in ("abc", "cab", "bac"):
         with pytest.raises(HarnessError, match="has other answers than"):
             merge([packed(name) for name in files], tmp_path / "merged.ceh")
     assert len(merge([packed("a"), packed("b")], tmp_path / "merged.ceh")) == 1
+
+
+@pytest.mark.parametrize("changed", ["GAVE_UP", "copied"])
+def test_what_is_done_goes_on_no_further(changed: str, problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """Lines that give a competitor's answers up, or count them on another machine, do not replace them."""
+    run = stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (other,) = stored_runs(tmp_path / "b" / "toy")
+    if changed == "copied":
+        other.update(environment={"cpu": "Faraway"})
+    else:
+        lines = [json.loads(line) for line in (run.path / "rows.jsonl").read_text().splitlines()]
+        other.append([{**line, "status": changed, "row": None} for line in lines])
+    for files in (["a", "b"], ["b", "a"]):
+        with pytest.raises(HarnessError, match="has other answers than"):
+            merge([packed(name) for name in files], tmp_path / "merged.ceh")
+
+
+def test_what_failed_is_asked_again(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    run = stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    lines = [json.loads(line) for line in (run.path / "rows.jsonl").read_text().splitlines()]
+    failed = {**lines[0], "status": "FAILED", "row": None}
+    (run.path / "rows.jsonl").write_text(f"{json.dumps(failed)}\n")
+    (run.path / "done").unlink()
+    (other,) = stored_runs(tmp_path / "b" / "toy")
+    (other.path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [failed, *lines]))
+    for files in (["a", "b"], ["b", "a"]):
+        assert merge([packed(name) for name in files], tmp_path / "merged.ceh")
+        (found,) = stored_runs(tmp_path / "merged.ceh")
+        assert [row["status"] for row in found.rows()] == [line["status"] for line in lines]
+
+
+def test_variants_of_a_constraint_are_of_one_estimator(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """They are compared in one task, so another estimator of a variant is refused."""
+    for name, immutable in (("a", []), ("b", ["age"])):
+        run = stored_run(tmp_path / name / "toy", problem, "lr", f"method_{name}")
+        config = run.meta["config"]
+        run.update(config={**config, "dataset": {**config.get("dataset", {}), "immutable": immutable}})
+        if name == "b":
+            run.update(threshold=0.9)
+    with pytest.raises(HarnessError, match="has another estimator than"):
+        merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
 
 
 def _another_person(run: StoredRun) -> None:

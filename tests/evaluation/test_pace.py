@@ -150,3 +150,14 @@ def test_a_file_that_is_none_is_one_sentence(text: str, tmp_path: Path) -> None:
     (tmp_path / "sweeps" / "calibration-0.json").write_text(text)
     with pytest.raises(HarnessError, match=r"calibration-0.json is no calibration .*; delete it, and calibrate again"):
         calibrations(tmp_path)
+
+
+def test_a_calibration_has_the_name_of_its_machines(tmp_path: Path) -> None:
+    """So that of two machines there is one, and none of another name comes after it."""
+    made = Calibration("near", "far", {"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 5, "b": 5, "c": 5})
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "sweeps" / made.file).write_text(made.text)
+    assert calibrations(tmp_path) == [made]
+    (tmp_path / "sweeps" / "calibration-zzzzzzzz.json").write_text(made.text)
+    with pytest.raises(HarnessError, match=f"its machines are those of {made.file}"):
+        calibrations(tmp_path)

@@ -36,6 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     pd.DataFrame({"factual": [3], "retraining/bootstrap": [share]}).to_csv(tmp_path / "scores.csv", index=False)
     return SimpleNamespace(
         path=tmp_path,
+        packed=False,
         meta={"retrained": again.names, "scored": SCORED, "config": {"model": {}}},
         space=SPACE,
         classifier=training.done().classifier,
@@ -77,6 +78,7 @@ def test_numbers_of_changed_weights_are_computed_again(tmp_path: Path, name: str
     column = f"robustness/{name}"
     one = SimpleNamespace(
         path=tmp_path,
+        packed=False,
         meta={"scored": SCORED | {"metrics": {"names": [f"metrics.{column.replace('/', '.')}"]}}, "config": {}},
         space=SPACE,
         classifier=linear.classifier,
@@ -97,6 +99,7 @@ def test_each_answer_is_held_against_what_was_wanted_for_its_person(tmp_path: Pa
     name = "robustness/delta_validity"
     run = SimpleNamespace(
         path=tmp_path,
+        packed=False,
         meta={"scored": SCORED | {"metrics": {"names": ["metrics.robustness.delta_validity"]}}, "config": {}},
         space=SPACE,
         classifier=linear.classifier,

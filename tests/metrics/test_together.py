@@ -15,12 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from harness.certificate import Checker
-from harness.cli.build import CONF
 from harness.core.asked import Asked
 from harness.core.classifier import Classifier
 from harness.core.inputs import space_inputs
 from harness.core.metric import metric
 from harness.core.objective import displacement
+from harness.core.packages import CONF
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Label

@@ -11,6 +11,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import skops.io
+from sklearn.tree import DecisionTreeClassifier
 from support.tables import GRANTED, YOUNGER, cells, started
 
 from harness.cli import mlflow_run
@@ -22,6 +24,7 @@ from harness.evaluation.checker import judge
 from harness.evaluation.contest import too_few
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import SCORES, Study, latest, read_scores
+from harness.models.files import load
 from harness.reports import summary
 from harness.reports.overview import for_paper, overview
 from harness.store.codec import to_plain
@@ -177,6 +180,22 @@ def test_other_people_or_data_under_one_name_are_a_fault(tmp_path: Path) -> None
     assert study.faults == (f"loans / tree: b {other}", f"loans / tree: c {other}")
     assert written(tmp_path, runs) == 2
     assert Study.among("toy", runs[:1]).faults == ()
+
+
+def test_another_model_under_one_name_is_a_fault(tmp_path: Path) -> None:
+    """As of a model file that was edited; one that another process wrote again is the same model."""
+    runs = [
+        started(tmp_path, loans.problem, loans.factual, [GRANTED] * 2, method=name) for name in ("a", "b", "c", "d")
+    ]
+    rewritten, other = (run.path / "estimator.skops" for run in runs[1:3])
+    skops.io.dump(load(rewritten), rewritten)
+    assert rewritten.read_bytes() != (runs[0].path / "estimator.skops").read_bytes()
+    skops.io.dump(DecisionTreeClassifier(max_depth=1).fit([[0.0, 0.0], [1.0, 1.0]], [0, 1]), other)
+    runs[3].update(threshold=0.75)
+    does_not = "and does not compare with it; run all methods of the task again."
+    assert Study.among("toy", runs).faults == tuple(
+        f"loans / tree: {name} was asked of another model than a, {does_not}" for name in ("c", "d")
+    )
 
 
 def test_a_question_without_a_counterfactual_is_counted_apart(made: Made, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from sklearn.linear_model import LogisticRegression
 from support.studies import stored_run
 
@@ -26,7 +27,9 @@ from harness import archive as command
 from harness import check
 from harness.core.errors import HarnessError
 from harness.core.inputs import Affine
+from harness.core.packages import CONF
 from harness.core.problem import Problem
+from harness.core.wording import SATISFIED
 from harness.models.canonical import zipped
 from harness.models.files import save
 from harness.store import archive as archives
@@ -191,6 +194,9 @@ def test_verify_finds_an_answer_that_does_not_hold(study: Path, tmp_path: Path) 
         ("verdicts.jsonl", '"accepted"', '"invalid"', "1 stored verdicts are others than the checker's"),
         ("scores.csv", ",1.0,0.0", ",1.0,1.0", "its scores do not follow from its answers: optimal"),
         ("scores.csv", "\n", "\n99", "its scores are of other questions than its answers"),
+        ("verdicts.jsonl", '"valid": true', '"valid": false', "1 stored verdicts are others than the checker's"),
+        ("verdicts.jsonl", "\n", '\n{"factual": 99, "ce": 1, "verdict": "accepted"}\n', "1 stored verdicts are others"),
+        ("rows.jsonl", '"seconds": 0.1', '"seconds": 1e6', "1 questions are late by their seconds, or are not"),
     ],
 )
 def test_verify_finds_what_does_not_follow_from_the_answers(
@@ -202,6 +208,94 @@ def test_verify_finds_what_does_not_follow_from_the_answers(
     assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
     assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_verify_finds_who_is_left_out_and_should_not_be(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A question that is said to be none leaves every count, and the model says that it is one."""
+    run = stored_runs(study)[0]
+    lines = [json.loads(line) for line in (run.path / "rows.jsonl").read_text().splitlines()]
+    lines[0] |= {"status": "UNSUPPORTED", "row": None, "objective": None, "detail": SATISFIED}
+    (run.path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
+    assert "1 people are left out as having what is wanted, of whom the model says" in capsys.readouterr().err
+
+
+def test_verify_finds_columns_that_nobody_computes(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By which the run would be ranked where another names the metric."""
+    run = stored_runs(study)[0]
+    run.update(scored={"metrics": {"names": ["elsewhere.away"]}, "population": "accepted"})
+    scores = pd.read_csv(run.path / "scores.csv")
+    kept = scores[[name for name in scores if "/" not in name]]
+    kept.assign(**{"nearest/distance/gower": 0.0}).to_csv(run.path / "scores.csv", index=False)
+    assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
+    assert "columns of metrics that it does not name: distance/gower" in capsys.readouterr().err
+
+
+def test_verify_finds_another_estimator_within_an_archive(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [run for run in stored_runs(study) if run.meta["model"] == "rf"]
+    runs[1].update(threshold=0.9)
+    assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
+    assert "has another estimator than" in capsys.readouterr().err
+
+
+def test_verify_judges_what_is_in_the_file(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And not what became of the copy in the cache."""
+    path = study / "answers" / "toy-lr-nearest-0123abcd" / "rows.jsonl"
+    path.write_text(path.read_text().replace('"objective": ', '"objective": -', 1))
+    assert command.main(["pack", str(study), str(tmp_path / "bad.ceh")]) == 0
+    for copied in stored_runs(tmp_path / "bad.ceh"):
+        for name in ("rows.jsonl", "scores.csv"):
+            (copied.path / name).unlink()
+    assert command.main(["verify", str(tmp_path / "bad.ceh")]) == 1
+    assert "1 of them do not hold" in capsys.readouterr().out
+
+
+def test_nothing_that_an_archive_names_is_imported(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A metric of a module beside it; unpacked, it is the user's own."""
+    (tmp_path / "evil.py").write_text("from pathlib import Path\nPath('ran').touch()\nraise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    stored_runs(study)[0].update(scored={"metrics": {"names": ["evil.metric"]}, "population": "accepted"})
+    assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
+    command.main(["verify", str(tmp_path / "toy.ceh")])
+    assert not (tmp_path / "ran").exists()
+    assert "an archive's own are not imported" in caplog.text
+
+
+def test_nothing_that_an_archive_names_is_fetched(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither written anywhere, nor read outside the data folder; what a choice of this installation names may be."""
+    asked: list[str] = []
+    monkeypatch.setattr("harness.data.sources._get", lambda url: asked.append(url) or b"")
+    monkeypatch.setenv("CE_HARNESS_DATA", str(tmp_path / "data"))
+    run = next(run for run in stored_runs(study) if run.meta["model"] == "lr")
+    (run.path / "estimator.skops").unlink()
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    ours = yaml.safe_load((CONF / "model" / "published_lr.yaml").read_text())["sources"]["compas_carla"]
+    for number, source in enumerate([
+        {"file": str(tmp_path / "evil.csv"), "sha256": "0" * 64, "urls": ["http://localhost/evil"]},
+        {"file": "../secret.csv", "sha256": hashlib.sha256(b"a\n1\n").hexdigest()},
+        {"file": "inside.csv", "sha256": "0" * 64, "urls": ["http://localhost/evil"]},
+        ours,
+    ]):  # fmt: skip
+        run.update(config={**run.meta["config"], "model": {"family": "lr", "sources": {"toy": source}}})
+        file = tmp_path / f"{number}.ceh"
+        assert command.main(["pack", str(study), str(file)]) == 0
+        copied = next(run for run in stored_runs(file) if run.meta["model"] == "lr")
+        with pytest.raises(HarnessError, match=r"only files of the data folder|is not in .*data"):
+            _ = copied.classifier
+    assert asked == ours["urls"]
+    assert not (tmp_path / "evil.csv").exists()
 
 
 def test_verify_finds_distances_that_are_none_of_the_answers(
@@ -326,6 +420,23 @@ def _pickled(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
     files["model.pkl"] = files["factuals.jsonl"]
 
 
+def _code(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    files = next(iter(manifest["runs"].values()))
+    files["evil.py"] = files["factuals.jsonl"]
+
+
+def _module_among_sweeps(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    manifest["sweeps"]["evil.so"] = next(iter(manifest["sweeps"].values()))
+
+
+def _model_elsewhere(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    """Where merging would not compare it."""
+    files = next(iter(manifest["runs"].values()))
+    files["model.onnx"] = files["factuals.jsonl"]
+    known = dict.fromkeys(archives.DESCRIBED, "x") | {"config": {}, "model_file": {"file": "model.onnx"}}
+    _described_by(manifest, members, known)
+
+
 def _later(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
     manifest["version"] = 2
 
@@ -368,12 +479,15 @@ def _listed_as_text(manifest: dict[str, Any], members: dict[str, bytes]) -> None
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_pickled, "is a pickle"),
+        (_pickled, "model.pkl would be run where it is read"),
+        (_code, "evil.py would be run where it is read"),
+        (_module_among_sweeps, "evil.so would be run where it is read"),
+        (_model_elsewhere, "model.onnx of .* is a model, and not among its models"),
         (_later, "is in version 2"),
         (_lacking, "is not in it"),
         (_elsewhere, "is not in it"),
         (_other_content, "has another content"),
-        (_undescribed, "has no dataset, model, method, seed, config, space, inputs, classes, threshold"),
+        (_undescribed, "has no dataset, model, method, seed, config, space, inputs, classes, threshold, n_coun"),
         (_of_nothing, "describes no run"),
         (_listed_as_text, "or damaged"),
     ],
@@ -404,13 +518,30 @@ def _page(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
     members["answers.parquet"] = file.getvalue()
 
 
-@pytest.mark.parametrize("change", [_xz, _dictionary, _prefixes, _page])
+def _nothing(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    table = pa.table({"run": pa.nulls(1_000_000, pa.string())})
+    pq.write_table(table, file := io.BytesIO(), use_dictionary=False)
+    members["answers.parquet"] = file.getvalue()
+
+
+def _one_content_with_many_names(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    content = "x" * 400_000
+    table = pq.read_table(io.BytesIO(members["contents.parquet"])).to_pydict()
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    added = {"sha256": [*table["sha256"], digest], "content": [*table["content"], content.encode()]}
+    pq.write_table(pa.table(added), file := io.BytesIO(), use_dictionary=False, compression="zstd")
+    members["contents.parquet"] = file.getvalue()
+    for files in manifest["runs"].values():
+        files |= {f"note{number}.txt": digest for number in range(10)}
+
+
+@pytest.mark.parametrize("change", [_xz, _dictionary, _prefixes, _page, _nothing, _one_content_with_many_names])
 def test_a_small_file_does_not_become_a_large_one(change: Any, packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten megabytes are allowed here."""
     monkeypatch.setattr(archives, "UNPACKED", 10_000_000)
     file = altered(packed, change)
     assert file.stat().st_size < 1_000_000
-    with pytest.raises(HarnessError, match=r"unpacked|would have|written with"):
+    with pytest.raises(HarnessError, match=r"unpacked|would have|written with|files would have"):
         Archive(file)
 
 
@@ -418,6 +549,34 @@ def test_members_that_are_compressed_are_refused(packed: Path) -> None:
     with zipfile.ZipFile(packed, "a", zipfile.ZIP_DEFLATED) as file:
         file.writestr(f"models/{'0' * 64}.onnx.xz", bytes(1_000_000))
     with pytest.raises(HarnessError, match="compresses them otherwise"):
+        Archive(packed)
+
+
+def test_a_manifest_that_is_unpacked_whole_whatever_is_read_is_refused(packed: Path) -> None:
+    with zipfile.ZipFile(packed) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as file:
+        for name, content in members.items():
+            file.writestr(name, content, zipfile.ZIP_BZIP2 if name == "manifest.json" else zipfile.ZIP_STORED)
+    with pytest.raises(HarnessError, match="compresses them otherwise"):
+        Archive(packed)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [("LARGEST", "more than 3 bytes"), ("MEMBERS", "more than 3 files"), ("LISTED", "damaged")],
+)
+def test_nothing_is_read_beyond_a_limit(limit: str, said: str, packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, limit, 3)
+    with pytest.raises(HarnessError, match=said):
+        Archive(packed)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_of_one_name_are_refused(packed: Path) -> None:
+    with zipfile.ZipFile(packed, "a") as file:
+        file.writestr("answers.parquet", b"another")
+    with pytest.raises(HarnessError, match="two of one name"):
         Archive(packed)
 
 

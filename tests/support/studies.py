@@ -36,5 +36,6 @@ def stored_run(folder: Path, problem: Problem, model: str, method: str, people: 
     checker.judge(run)
     scores = scoring.score(run, dict.fromkeys(factuals.index, problem), [l1])
     (run.path / "scores.csv").write_text(scores.to_csv())
+    run.update(scored={"metrics": {"names": ["metrics.proximity.l1"]}, "population": "accepted"})
     run.finish()
     return run

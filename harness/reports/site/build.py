@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from harness.core.errors import HarnessError, UnsupportedError
+from harness.core.errors import HarnessError, UnsupportedError, short
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
 from harness.evaluation.study import Study
@@ -24,7 +24,7 @@ from harness.reports.page.elements import Names, markdown
 from harness.reports.site.board import board, choices, views
 from harness.reports.site.catalogue import data, methods
 from harness.reports.site.questions import Asked, answers, questions
-from harness.store.archive import studies
+from harness.store.archive import in_cache, studies
 
 log = logging.getLogger("harness")
 
@@ -74,8 +74,11 @@ def _numbers(home: Path) -> list[Numbers]:
     for folder in studies(home):
         try:
             found.append(Numbers(Study.of(folder)))
-        except HarnessError as fault:
-            log.warning("%s is left out: %s", folder.name, fault)
+        except Exception as fault:
+            if not (in_cache(folder) or isinstance(fault, HarnessError)):
+                raise
+            why = fault if isinstance(fault, HarnessError) else f"it is damaged ({short(fault)}); get or pack it again."
+            log.warning("%s is left out: %s", folder.name, why)
     if not found:
         raise HarnessError(
             f"there is no finished study and no archive under {home}; give a results folder, such as results."

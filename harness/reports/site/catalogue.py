@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from harness.core.described import described
+from harness.core.packages import CONF
 from harness.core.space import Feature
 from harness.core.wording import some, target_text
 from harness.evaluation.study import Entry, Study, as_text
 from harness.reports import departures
 from harness.reports.page.elements import Column, table
 
-CONF = departures.METHODS.parent
 SETTINGS = (
     Column("setting"), Column("here"), Column("what it is"), Column("library's default"), Column("otherwise in"),
 )  # fmt: skip
