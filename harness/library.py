@@ -79,7 +79,7 @@ from harness.execution.experiment import entropy
 from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
-from harness.models.adopt import adopt, check_file, predicts_numbers
+from harness.models.adopt import adopt, check_file, doubt, predicts_numbers
 from harness.models.runtime.source import source_of
 from harness.models.scorecard import as_scorecard
 from harness.reports.group_explained import GroupExplained
@@ -157,6 +157,8 @@ def pose(
 
 def _posed(dataset: Dataset, classifier: Classifier, wanted: Target | str) -> Task:
     """Every row's question: of ``other``, any class but the one that the model gives it."""
+    if why := doubt(classifier, dataset.frame, dataset.labels):
+        logging.getLogger(__name__).warning("%s", why)
     if isinstance(wanted, str):
         targets = others(classifier.classes, classifier.predict(dataset.frame))
         posed = others(classifier.classes, reversed(classifier.classes))

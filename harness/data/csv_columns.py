@@ -20,6 +20,7 @@ CATEGORIES = 200  # different texts of a feature, unless it is set otherwise
 CLASSES = 50
 LARGEST, SMALLEST = 1e30, 1e-30  # numbers beyond do not survive scaling, or a model's single precision
 ID_ROWS = 20  # a table of so few rows may have a different value in each by chance
+FEW_DATES = 10  # whole numbers, which may be days by chance
 CODES = 10  # so few different whole numbers may be codes
 SHOWN = 48  # characters of a name or list in the table
 NUMBERS = (Kind.CONTINUOUS, Kind.INTEGER)
@@ -149,7 +150,9 @@ class ColumnParser:
     def as_values(self) -> pd.Series:
         """Categories: codes stay numbers where nothing of them is lost, True and False are booleans."""
         known = self.numbers[self.present]
-        if self.numeric and not self.padded and (self._whole or len(known) <= CLASSES) and np.abs(known).max() <= EXACT:
+        told_apart = not self.padded and len(np.unique(known)) == len(known)  # as the texts 1.1 and 1.10 are not
+        few = self._whole or len(known) <= CLASSES
+        if self.numeric and told_apart and few and np.abs(known).max() <= EXACT:
             return self.as_numbers()
         bools = all(text in BOOLS for text in self.texts) and bool(self.texts)
         lookup = np.empty(len(self.column.texts), dtype=object)
@@ -185,9 +188,23 @@ class ColumnParser:
             return "whole numbers, all different: an id? then drop it"
         if self.padded:
             return "whole numbers, some with leading zeros: codes? then set kind: categorical"
+        if self._dates_in_one(known):
+            self.notices.append(
+                f"{self.table}: column {self.name!r} holds whole numbers that are all dates, as {known[0]:.0f}; set "
+                f"features.{self.name}.format='%Y%m%d', or a day later may be 8,870 units away."
+            )
+            return "whole numbers, all of them dates: then set format"
         if len(known) <= CODES:
             return f"{len(known)} different whole numbers: codes? then set kind: categorical"
         return "whole numbers"
+
+    @staticmethod
+    def _dates_in_one(known: np.ndarray) -> bool:
+        """Whether whole numbers are days as 20240131, in 1900 to 2100."""
+        if len(known) < FEW_DATES or known[0] < 19000101 or known[-1] > 21001231:
+            return False
+        texts = pd.Series(known).astype(np.int64).astype(str)
+        return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
 
 
 def target_values(cells: ColumnParser, regression: bool, named: bool) -> pd.Series:

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 @python_errors()
-def load_csv(path: str | Path, target: str | None = None, **settings: Any) -> Dataset:
+def load_csv(path: str | Path | Sequence[str | Path], target: str | None = None, **settings: Any) -> Dataset:
     """A CSV of one's own as a dataset.
 
     Parameters
@@ -54,7 +54,8 @@ def load_csv(path: str | Path, target: str | None = None, **settings: Any) -> Da
         If file, YAML beside it and settings do not fit.
     """
     split = settings.pop("split", SPLIT)
-    settled, _ = settle({**settings, "path": str(path), "target": target})
+    paths = str(path) if isinstance(path, str | Path) else [str(each) for each in path]
+    settled, _ = settle({**settings, "path": paths, "target": target})
     return load_settled(settled, split)
 
 

@@ -90,6 +90,8 @@ class Discretisation:
             if key not in SETTINGS:
                 raise DatasetError(f"'discretise' of {name} has no entry {key!r}; {choices(key, SETTINGS)}.")
         made = cls(**known)
+        if not isinstance(made.cuts or {}, Mapping):
+            raise DatasetError(f"'cuts' of 'discretise' of {name} is {made.cuts!r}; give a list of numbers by feature.")
         for way in (made.default, *(cut for cut in (made.cuts or {}).values() if isinstance(cut, str))):
             if way not in WAYS:
                 raise DatasetError(f"'discretise' of {name} cannot be {str(way)[:80]!r}; {choices(way, WAYS)}.")
@@ -104,10 +106,10 @@ class Discretisation:
             if key not in numbers:
                 raise DatasetError(f"'discretise' of {name} names {key!r}, no number of it; {choices(key, numbers)}.")
         for key, cut in (self.cuts or {}).items():
-            ends = [] if isinstance(cut, str) else list(cut)
+            ends = [] if isinstance(cut, str) else [*cut] if isinstance(cut, Sequence) else [cut, cut]
             numeric = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
             if not numeric or ends != sorted(set(ends)):
-                raise DatasetError(f"the cuts of {key} in {name} are {ends}; give increasing numbers.")
+                raise DatasetError(f"the cuts of {key} in {name} are {cut}; give a list of increasing numbers.")
 
     def apply(
         self, feature: Feature, values: pd.Series, train: np.ndarray

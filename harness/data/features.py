@@ -211,6 +211,12 @@ def _described(
         found = Feature(feature, kind, scale=scale, bounds=bounds, actionability=actionability, special=special)
         return replace(found, missing=bool(entry.get("missing")), may_be_missing=bool(entry.get("may_be_missing")))
     present = distinct(values)
+    ranked = kind is Kind.ORDINAL or (actionability == Actionability.CONDITIONAL and not entry.get("order"))
+    if ranked and "categories" not in entry and any(isinstance(value, str) for value in present):
+        raise DatasetError(
+            f"column {feature!r} is ordered, and how is not known of {', '.join(map(str, present[:5]))}; give "
+            f"features.{feature}.categories, the lowest first."
+        )
     # a code may be text in YAML and a number in the file, or the other way round
     raw = {str(value): value for value in present}
     categories = tuple(raw.get(str(value), value) for value in entry.get("categories", present))

@@ -11,7 +11,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from harness.core.errors import DatasetError
-from harness.core.packages import CONF
+from harness.core.packages import conf_folders
 from harness.data.load import source_of
 from harness.data.sources import RAW, Source, data_folder
 
@@ -27,7 +27,7 @@ def _named_here() -> frozenset[str]:
         for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
             look(inner)
 
-    for path in CONF.glob("*/*.yaml"):
+    for path in (path for folder in conf_folders() for path in folder.rglob("*.yaml")):
         look(yaml.safe_load(path.read_text()))
     return frozenset(found)
 

@@ -18,7 +18,7 @@ from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError, UnsupportedError, short
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
-from harness.core.tolerances import SCORE_TIE
+from harness.core.tolerances import SCORE_TIE, VALUE_TIE
 from harness.core.wording import PREDICT
 from harness.models import gaps, pipeline
 from harness.models.composite import MADE_OF_OTHERS, THRESHOLDS
@@ -109,6 +109,26 @@ def check_fitted(model: Any) -> None:
         raise HarnessError(f"the model, a {type(model).__name__}, is not fitted; call fit first.")
 
 
+def doubt(classifier: Classifier, frame: pd.DataFrame, labels: np.ndarray) -> str | None:
+    """Why a model may not be given what it was trained on, in a sentence; None where it knows more than nothing.
+
+    Of a class it finds no more than whoever says one class of everybody, over classes alike; a number it misses by more
+    than the mean does.
+    """
+    said = classifier.predict(frame)
+    if classifier.classes:
+        found = [float(np.mean(said[labels == known] == known)) for known in pd.unique(labels)]
+        if np.mean(found) > 1.0 / len(found) + VALUE_TIE or len(found) < 2:
+            return None
+        what = f"finds the target's classes in {np.mean(found):.0%} of their rows, as saying one of them always does"
+    else:
+        numbers = np.asarray(labels, dtype=float)
+        if np.square(said - numbers).mean() < numbers.var() or numbers.var() == 0.0:
+            return None
+        what = "is farther from the target's numbers than their mean is"
+    return f"the model {what}: was it trained on these columns, in this order, and not on scaled or coded ones?"
+
+
 def check_file(source: ModelSource) -> None:
     """Raise ``HarnessError`` unless the file of a model that is in one is there, and not too large."""
     if source.path is not None:
@@ -137,6 +157,8 @@ def _fitted(
     names: Sequence[Any] | None,
 ) -> Classifier:
     wrapped, faults = _laid_out(own, space, name)
+    if not faults and all(_attribute(own.model, known) is None for known in ("feature_names_in_", "n_features_in_")):
+        wrapped = replace(wrapped, named=_takes_names(wrapped, frame))
     labels, ordered, unlike = _named(own.model, classes, names)
     if faults := [*faults, *unlike]:
         raise HarnessError(_listed(own.path, name, faults))
@@ -296,6 +318,16 @@ def _laid_out(wrapped: WrappedModel, space: Space, name: str) -> tuple[WrappedMo
             return wrapped, [f"it was trained on an array of {count} columns, and {name} has {listed}"]
     logical = tuple(c for c in columns if _holds_logical(space[c]))
     return replace(wrapped, columns=columns, logical=logical, named=known is not None), []
+
+
+def _takes_names(wrapped: WrappedModel, frame: pd.DataFrame) -> bool:
+    """Whether a model that says neither which columns it takes nor how many is to be given them by name."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            wrapped.model.predict(replace(wrapped, named=True).table(frame.iloc[:1]))
+    except Exception:
+        return False
+    return True
 
 
 def _holds_logical(feature: Feature) -> bool:

@@ -121,7 +121,7 @@ def load(path: Path, trust: bool = False) -> Any:
     if strange and not trust:
         raise HarnessError(
             f"{path} holds types that are not trusted: {', '.join(strange)}; save a scikit-learn, XGBoost or LightGBM "
-            f"model with nothing else in it."
+            f"model with nothing else in it, or set model.trust=true if you trust its maker."
         )
     try:
         loaded = io.load(source, trusted=types)

@@ -126,9 +126,10 @@ class Retraining:
             yield (more if place < MODELS // 2 else fewer).by(estimator)
 
     def _set_otherwise(self) -> Iterator[Any]:
-        """The estimator, or that of a search, with other settings of the grid."""
+        """The estimator, or that which a search has chosen, with other settings of the grid."""
         tuned = self.training.estimator
-        tuned = tuned.estimator if isinstance(tuned, GridSearchCV) else tuned
+        if isinstance(tuned, GridSearchCV):
+            tuned = self.training.done().classifier.estimator
         grid, given = self.grid(), tuned.get_params()
         settings = () if grid is None else ParameterGrid(dict(grid))
         others = [setting for setting in settings if any(given[name] != value for name, value in setting.items())]

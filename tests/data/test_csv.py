@@ -467,3 +467,38 @@ def test_rows_are_split_by_a_date_that_is_no_feature(write: Write) -> None:
     assert sorted(dated["asked"].iloc[made.test]) == sorted(days[-10:])
     with pytest.raises(DatasetError, match=r"'asked' holds dates such as .* Else rows cannot be split by it"):
         load_csv(write(dated.assign(asked=[f"{1 + row % 12}/{1 + row % 10}/2024" for row in range(ROWS)])), **settings)
+
+
+def test_codes_that_are_equal_as_numbers_stay_apart(write: Write) -> None:
+    """1.1 and 1.10 are two products; whole codes, each written in one way, are numbers still."""
+    path = write(simple("code", ["1.1", "1.10", "2.10", "1.1"] * 10))
+    values = load_csv(path, "y", features={"code": {"kind": "categorical"}}).space["code"].categories
+    assert values == ("1.1", "1.10", "2.10")
+    path = write(simple("code", ["1", "10", "2", "3"] * 10))
+    assert load_csv(path, "y", features={"code": {"kind": "categorical"}}).space["code"].categories == (1, 2, 3, 10)
+
+
+@pytest.mark.parametrize("entry", [{"kind": "ordinal"}, {"kind": "categorical", "actionability": "conditional"}])
+def test_texts_have_no_order_of_their_own(entry: dict[str, Any], write: Write) -> None:
+    """Alphabetical they would go from full over none to part; numbers have theirs."""
+    said = refused(write(), "approved", features={"job": entry})
+    assert "column 'job' is ordered, and how is not known of full, none, part; give features=" in said
+    ranked = {**entry, "categories": ["none", "part", "full"]}
+    assert load_csv(write(), "approved", features={"job": ranked}).space["job"].categories == ("none", "part", "full")
+    grades = write(simple("grade", [3, 1, 2, 2] * 10))
+    assert load_csv(grades, "y", features={"grade": {"kind": "ordinal"}}).space["grade"].categories == (1, 2, 3)
+
+
+def test_days_in_one_number_are_said_to_be_days(write: Write) -> None:
+    days = [f"2023{month:02d}{day}" for month in range(1, 13) for day in (10, 28)]
+    data = load_csv(write(simple("opened", days)), "y")
+    assert "set features.opened.format='%Y%m%d'" in " ".join(data.notices)
+    other = load_csv(write(simple("opened", [*days[:-1], "20231387"])), "y")
+    assert "format=" not in " ".join(other.notices)
+
+
+def test_several_files_are_one_table(write: Write, tmp_path: Path) -> None:
+    first = write(simple("a", [1, 2, 3, 4] * 5))
+    second = first.rename(tmp_path / "second.csv")
+    first = write(simple("a", [5, 6, 7, 8] * 5))
+    assert len(load_csv([first, str(second)], "y").frame) == 40

@@ -146,6 +146,8 @@ def test_an_ordinal_feature_keeps_its_direction() -> None:
         ({"bins": 1}, "whole number from 2"),
         ({"cuts": {"Glucos": [3]}}, "did you mean 'Glucose'"),
         ({"cuts": {"Glucose": [3, 2]}}, "increasing numbers"),
+        ({"cuts": {"Glucose": 30}}, "are 30; give a list of increasing numbers"),
+        ({"cuts": [30]}, "give a list of numbers by feature"),
         ({"cuts": {"Glucose": "thirds"}}, "cannot be 'thirds'"),
         ({"ways": "median"}, "no entry 'ways'"),
     ],

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
@@ -32,6 +33,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.evaluation import checker
+from harness.library import pose
 from harness.models.adopt import adopt, assemble, from_file
 from harness.models.files import checksum
 from harness.store.rows import answer_row
@@ -268,3 +270,51 @@ def test_the_command_line_takes_a_file(tmp_path: Path) -> None:
     lacking = run("dataset=german_credit", "model=file", "method=nearest")
     assert lacking.returncode == 1
     assert "set model.path=model.skops" in lacking.stderr
+
+
+def test_a_model_that_is_given_other_columns_than_it_learnt_is_doubted(caplog: pytest.LogCaptureFixture) -> None:
+    """Trained on scaled numbers and asked about raw ones it says one class of everybody, and reads as it should."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"income": rng.normal(50_000, 9_000, 200), "age": rng.normal(40, 9, 200)})
+    labels = np.where(table["income"] + 500 * table["age"] > 70_000, "yes", "no")
+    scaled = pd.DataFrame(StandardScaler().fit_transform(table), columns=table.columns)
+    frame = table.assign(label=labels)
+    for given, doubted in ((table, False), (scaled, True)):
+        model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(given, labels)
+        caplog.clear()
+        with caplog.at_level("WARNING", "harness"):
+            pose(frame, "label", model)
+        assert ("finds the target's classes in 50% of their rows" in caplog.text) == doubted
+        numbers = LinearRegression().fit(given[["age"]], table["income"])
+        caplog.clear()
+        with caplog.at_level("WARNING", "harness"):
+            pose(table, "income", numbers, desired=">= 60000")
+        assert ("is farther from the target's numbers than their mean is" in caplog.text) == doubted
+
+
+class Ratio(TransformerMixin, BaseEstimator):
+    """A step that finds its columns by name or by place, and says nothing of them."""
+
+    def __init__(self, names: bool = True) -> None:
+        self.names = names
+
+    def fit(self, given: Any, labels: Any = None) -> Ratio:
+        return self
+
+    def transform(self, given: Any) -> np.ndarray:
+        parts = (given["debt"], given["income"]) if self.names else (given[:, 0], given[:, 1])
+        return (np.asarray(parts[0]) / np.asarray(parts[1])).reshape(-1, 1)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_a_first_step_of_ones_own_is_given_what_it_takes(names: bool) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"debt": rng.uniform(1, 9, 80), "income": rng.uniform(10, 20, 80)})
+    labels = np.where(table["debt"] / table["income"] > 0.3, "high", "low")
+    model = make_pipeline(Ratio(names), DecisionTreeClassifier(max_depth=1, random_state=0))
+    model.fit(table if names else table.to_numpy(), labels)
+    task = pose(table.assign(label=labels), "label", model)
+    assert (task.problems[next(iter(task.problems))].classifier.predict(table) == labels).all()

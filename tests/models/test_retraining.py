@@ -84,7 +84,10 @@ def test_other_settings_are_those_of_the_grid_but_its_own() -> None:
     shapes = {(model.estimator.max_depth, model.estimator.n_estimators) for model in others}
     assert shapes == {(2, 5), (2, 8), (3, 8)}
     search = GridSearchCV(RandomForestClassifier(random_state=0), grid, cv=3)
-    assert len(Retraining(training(search), lambda: grid).models("hyperparameters")) == 4
+    by_hand = clone(search).fit(SPACE.encode(FRAME), LABELS == "yes").best_params_
+    others = Retraining(training(search), lambda: grid).models("hyperparameters")
+    shapes = {(model.estimator.max_depth, model.estimator.n_estimators) for model in others}
+    assert shapes == {(2, 5), (2, 8), (3, 5), (3, 8)} - {(by_hand["max_depth"], by_hand["n_estimators"])}
     assert Retraining(training(FOREST)).models("hyperparameters") == ()
     wide = Retraining(training(LogisticRegression()), lambda: {"C": np.logspace(-2, 2, 50).tolist()})
     assert len({model.estimator.C for model in wide.models("hyperparameters")}) == 20
