@@ -138,7 +138,7 @@ def _band(classifier: Classifier, model: CodedArrays, asked: Asked) -> tuple[flo
     if isinstance(target, Label) and not rounding:
         if classifier.cut is not None:
             return threshold, threshold
-        if trees.mean and len(trees.trees) == 1 and classifier.threshold is None:
+        if trees.mean and len(trees.trees) == 1:
             strict = classifier.code(target.value) == 1  # of equal shares the first class is said
             least = math.nextafter(threshold, math.inf) if strict else threshold
             return least, least

@@ -249,7 +249,7 @@ class _Explainer:
             rows = self.valid(points)[:count]
             if len(rows) == count or not settled or not full:
                 return rows, settled
-            if room >= ROOM:
+            if room >= ROOM or not group.coded.exact:  # where nothing is proven, no list is worth more
                 return rows, False
             room *= MORE  # the model rejects points on its threshold, which may have filled the list
 
@@ -278,7 +278,8 @@ class _Explainer:
         if not group.coded.exact:
             return settled
         places = np.flatnonzero(settled == 1)
-        for place in places[group.coded.scores(points[places]) < group.coded.sure]:
+        close = places[group.coded.scores(points[places]) < group.coded.sure]
+        for place in close[~self.accepted([self.decoded(point) for point in points[close]])]:
             alone, complete = group.part(np.array([place])), True
             for changes in range(group.most + 1):
                 rows, known = ([], False) if deadline.passed else self.points(alone, changes, 1)

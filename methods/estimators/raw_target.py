@@ -97,7 +97,11 @@ def _interval(classifier: Classifier, low: float, high: float, strict: bool = Fa
     gap, spacing = 0.0, model.spacing() if strict and model.mean else 0.0
     if spacing:
         place = (low - float(model.base[0])) / spacing
-        gap = (math.floor(place + OUTPUT_PLACE) + 1 - place) * spacing
+        tie = round(place)
+        if abs(place - tie) > OUTPUT_PLACE:  # no output is near the end
+            gap = (math.ceil(place) - place) * spacing
+        elif model.counts and tie / round(1 / spacing) <= low:  # one is, and known not to lie above it
+            gap = (tie + 1 - place) * spacing
     return RawInterval(low, high, strict, steps=True, gap=gap, rounding=rounding)
 
 
@@ -170,5 +174,5 @@ def leads(classifier: Classifier, margin: float) -> tuple[float, float]:
         return margin, margin
     model = ensemble(classifier.estimator, gaps=True)
     rounding = model.rounding(0.0, outputs=2)
-    inwards = margin if model.mean and rounding < margin < model.spacing() else 0.0
+    inwards = margin if rounding < margin < model.counts else 0.0
     return inwards - rounding, -rounding

@@ -118,7 +118,7 @@ class RobustProgram:
         factual = self.frame(row)
         start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         near = self.search(factual, start, budget, WIDE, deadline)
-        least = self.beyond(near.value)
+        least = self.beyond(factual, near.value)
         near = replace(near, bound=min(near.bound, least))
         if near.row is None or math.isinf(least):
             return near
@@ -150,11 +150,15 @@ class RobustProgram:
                 changes[feature.name] = {"bounds": bounds}
         return self.space.replace(changes)
 
-    def beyond(self, budget: float) -> float:
+    def beyond(self, factual: pd.DataFrame, budget: float) -> float:
         """No more than any point costs that a budget allows and ``WIDE`` leaves out; infinite where there is none."""
-        power = 2 if self.settings.distance == "l2sq" else 1
-        ways = [(WIDE * min(f.rates)) ** power for f in self.space.features if boundless(f)]
-        least = self.settings.alpha + min(ways, default=math.inf)
+        power, ways = 2 if self.settings.distance == "l2sq" else 1, [math.inf]
+        for feature in filter(boundless, self.space.features):
+            value = float(factual[feature.name].iloc[0])
+            low, high = feature.interval(value)
+            rooms = zip(feature.rates, (value - low, high - value), strict=True)
+            ways += [(WIDE * rate) ** power for rate, room in rooms if room > WIDE * feature.range]
+        least = self.settings.alpha + min(ways)
         return least if least < budget else math.inf
 
     def moved(self, row: Mapping[str, Any], move: np.ndarray) -> dict[str, Any]:
@@ -357,7 +361,8 @@ class InstanceProgram:
             if row is None:
                 self.exclude(found, len(self.embedded))
             elif self.robust.leaves and not self.robust.certifier.checker.valid(row):
-                self.exclude(found, 1)
+                inside = self.robust.certifier.checker.valid(self.variables.read(found.x))
+                self.exclude(found, len(self.embedded) if inside else 1)  # else its own leaves are wrong
             elif not self.robust.few_enough(row, self.factual):
                 if not self.count(found):
                     break

@@ -29,7 +29,8 @@ class Whole(Free):
         source = self.source
         value = source.shift + (left - self.far) * source.unit
         inset = inset_of(self.feature, value)
-        below, above = math.floor(value + inset), math.ceil(value - inset)
+        # A quarter from both, where large inputs are rounded by more than a solver's tolerance: nothing lies between.
+        below, above = math.floor(value + inset) + 0.25, math.ceil(value - inset) - 0.25
         if source.unit < 0:  # a falling input: what lies above the threshold's value is on its left
             below, above = above, below
         return source.of(below) + self.far, source.of(above) + self.far

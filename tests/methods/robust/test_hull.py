@@ -141,7 +141,7 @@ def crossings(problem: Problem, origin: np.ndarray, squared: bool) -> float:
 
 
 @pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), *range(1, 8)])  # 25 s
 def test_a_ball_in_the_plane_has_the_cost_of_the_best_crossing(seed: int, squared: bool) -> None:
     """Proven, and neither cheaper nor dearer than what all lines and circles of the plane allow."""
     problem = forest(seed, 2)

@@ -190,7 +190,7 @@ def test_algorithms_agree_on_networks(name: str, norm: str) -> None:
         assert own.value == pytest.approx(paper.value, abs=3e-6)
 
 
-@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("norm", ["linf", pytest.param("l2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["rf", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cart", "gbm"))])
 def test_algorithms_agree_on_trees(name: str, norm: str) -> None:
     """The search over cells and Algorithm 1 find the same optimum, and no value of a master lies above it."""

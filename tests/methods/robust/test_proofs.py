@@ -16,7 +16,7 @@ from harness.core.explanation import Answer, Status
 from harness.core.inputs import Affine, space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Feature, Kind, Space
+from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Label
 from methods.robust import Robust
 
@@ -149,3 +149,19 @@ def test_what_lies_beyond_ten_ranges_is_ruled_out_by_no_proof(algorithm: str, al
     found = asked(ENDLESS, score(30.0), inputs, [(0.0, 0.0), (40.0, 0.0)], (0.0, 0.0), **settings)
     assert found.status is Status.OPTIMAL
     assert found.objective == pytest.approx(optimum, abs=2e-4)
+
+
+def test_what_cannot_go_far_leaves_no_proof_open() -> None:
+    """An immutable number without bounds: nothing lies beyond ten ranges of it, so nothing is left to look at."""
+    space = Space(
+        (
+            Feature("age", Kind.CONTINUOUS, scale=(0, 1), bounds=(-1000, 1000), actionability=Actionability.IMMUTABLE),
+            Feature("b", Kind.CONTINUOUS, scale=(0, 1), bounds=(0, 1)),
+        )
+    )
+    estimator = LogisticRegression()
+    estimator.coef_, estimator.intercept_ = np.array([[1.0, 1.0]]), np.array([-5.0])
+    estimator.classes_, estimator.n_features_in_ = np.array([0, 1]), 2
+    for algorithm in ("auto", "adversarial"):
+        answer = asked(space, estimator, space_inputs(space), [(0.0, 0.0)], (0.5, 0.0), algorithm=algorithm)
+        assert answer.status is Status.INFEASIBLE
