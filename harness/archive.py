@@ -106,12 +106,16 @@ def _verify(options: argparse.Namespace) -> int:
     said += [
         f"believed, and not measured here: seconds of {each.source} × {each.factor:.3g} are as those of {each.target}"
         for each in believed
+        if not each.doubt
     ]
     print("".join(f"{line}\n" for line in said), end="")
     unlike = list(merging.differences(merging.pieces_of([archive])))
     print("".join(f"{line}\n" for line in unlike), end="", file=sys.stderr)
     wrong = check([options.file], doubts=misstated)
-    print("not looked at again: proofs that nothing nearer, or nothing at all, exists; scores that need training rows")
+    print(
+        "not looked at again: proofs that nothing nearer, or nothing at all, exists; scores that need training rows or "
+        "ask the model, as of plausibility and robustness"
+    )
     return int(bool(unlike or wrong))
 
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from harness.core.classifier import Classifier
 from harness.core.equation import Equation
 from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.metric import Metric
-from harness.core.packages import CONF
+from harness.core.packages import CONF, conf_folders
 from harness.core.problem import Problem
 from harness.data import Dataset, load_dataset
 from harness.data.csv_load import load_settled
@@ -39,7 +39,7 @@ from harness.data.description import Description
 from harness.data.load import source_of
 from harness.data.stored import stored_source
 from harness.execution.task import Task, make_task
-from harness.models.adopt import from_file
+from harness.models.adopt import doubt, from_file
 from harness.models.equations import equations
 from harness.models.files import name_of
 from harness.models.published import load_published
@@ -92,22 +92,25 @@ def ask_again(run: StoredRun) -> tuple[dict[str, Any], Problem, Any]:
     meta = run.meta
     plain = meta["config"]
     validate(plain)
+    name = str(meta["method"]).removesuffix(f"-{plain['variant']}")
+    search = ",".join(f"file://{folder}" for folder in conf_folders()[1:])
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            config = compose("config", [f"method={meta['method']}"]).method
+            config = compose("config", [f"method={name}", f"hydra.searchpath=[{search}]"]).method
     except HydraException:
         config = None
     if config is None or OmegaConf.to_container(config, resolve=True) != plain["method"]:
         raise HarnessError(f"{run.label} has a method with other settings than this installation's choice of its name.")
-    for entries in plain["dataset"].get("sources") or ():
-        stored_source(run.label, entries, foreign=True)
-    dataset = _dataset(_key(meta["dataset"], plain["dataset"], plain["split"], plain["features"]))
+    data = {key: value for key, value in plain["dataset"].items() if key != "published"}
+    if sources := data.get("sources"):
+        data["sources"] = [asdict(stored_source(run.label, entries, foreign=True)) for entries in sources]
+    dataset = _dataset(_key(meta["dataset"], data, plain["split"], plain["features"]))
     if dataset.sha256 != meta["data_sha256"]:
         raise HarnessError(
             f"{run.label} is of other data than {meta['dataset']} here; calibrate where both are the same."
         )
-    chosen = [plain[name] for name in ("desired", "factuals", "n_factuals", "factuals_seed", "reference")]
-    task = _asked(_key(*chosen), dataset, run.classifier, run.equations)
+    anybody = [int(dataset.frame.index[0])]  # whom the run asks about is stored
+    task = _asked(_key(plain["desired"], anybody, 1, 0, plain["reference"]), dataset, run.classifier, run.equations)
     return plain, next(iter(task.problems.values())), _instantiate(config, f"method {meta['method']}")
 
 
@@ -233,7 +236,7 @@ def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
     given: dict[str, Any] = {key: model[key] for key in keys if model.get(key) is not None}
     if not is_file(path) and (odd := [key for key in keys[:-1] if key in given]):
         raise HarnessError(f"model.{odd[0]} is for models of other libraries (.onnx, .cbm, .pt); leave it at null.")
-    return from_file(
+    classifier = from_file(
         ModelSource(path, **given) if is_file(path) else path,
         dataset.space,
         dataset.frame,
@@ -243,6 +246,9 @@ def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
         threshold=model.get("threshold"),
         names=model.get("classes"),
     )
+    if why := doubt(classifier, dataset.frame, dataset.labels):
+        log.warning("%s: %s", path, why)
+    return classifier
 
 
 def _published(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:

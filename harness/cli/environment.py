@@ -43,9 +43,12 @@ def machine() -> dict[str, Any]:
 
 def _cpu() -> str:
     """The processor's name; where the system has none, one that no other machine shares."""
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    with suppress(OSError, KeyError):
+        lines = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
+        told = {name.strip(): value.strip() for name, _, value in lines}
+        arm = f"ARM {told['CPU implementer']} {told['CPU part']}" if "CPU part" in told else None
+        if (found := told.get("model name") or arm) is not None:
+            return found
     with suppress(OSError, subprocess.SubprocessError):
         command = ["sysctl", "-n", "machdep.cpu.brand_string"]
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

@@ -204,10 +204,10 @@ def _score(
         scores = scoring.score(stored, problems, wanted, plain["population"])
     except scoring.MetricError as failed:
         scores, fault = failed.scores, failed
-    kept = [name for name in before if name not in scores and "/" in name and (fault is None or name in before)]
+    kept = [name for name in before if name not in scores and "/" in name]
     scores = scores.join(before[kept]) if kept else scores
     write_whole(stored.path / SCORES, scores.to_csv())
-    failing = set() if fault is None else set(fault.names)
+    failing = set() if fault is None else set(fault.names) - {*scores}  # of which there is no earlier column either
     paths = dict(zip(plain["metrics"]["names"], metrics, strict=True))
     names = [path for path in scored["metrics"]["names"] if path not in paths or paths[path].name not in failing]
     retraining = task.classifier.retraining

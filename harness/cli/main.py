@@ -84,15 +84,10 @@ def _cause(fault: Exception) -> Exception:
     return fault
 
 
-def _folders() -> list[Path]:
-    """Where choices are: this package's own, then those of plug-ins."""
-    return [CONF, *(folder for _, where in plugins.installed() if (folder := packages.locate(where)) is not None)]
-
-
 def _environments(arguments: list[str]) -> None:
     """List, make or remove environments of methods."""
     try:
-        environments.run(arguments, _folders())
+        environments.run(arguments, packages.conf_folders())
     except (HarnessError, OSError) as fault:
         log.error("%s", fault)
         sys.exit(1)
@@ -100,7 +95,7 @@ def _environments(arguments: list[str]) -> None:
 
 def _list(arguments: list[str]) -> None:
     """Print the choices of the kinds that are named, plug-ins' included."""
-    folders = _folders()
+    folders = packages.conf_folders()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # head and less may have seen enough
     try:
         print("\n\n".join(listing.listed(kind, folders) for kind in arguments or listing.KINDS))

@@ -13,7 +13,7 @@ import gc
 import hashlib
 import re
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -125,8 +125,9 @@ class _Kept(IndexDataCacheFile):
     def save(self, key: Any, data: Any) -> None:
         """Write the code, then the index that names it, while no other process does."""
         kept: Any = self
-        with open(Path(kept._cache_path) / "kernels.lock", "w") as lock:
-            with suppress(OSError):  # of file systems without locks
+        with ExitStack() as stack:
+            with suppress(OSError):  # of file systems without locks, and of folders that others write to
+                lock = stack.enter_context(open(Path(kept._cache_path) / "kernels.lock", "w"))
                 fcntl.flock(lock, fcntl.LOCK_EX)
             known = kept._load_index()
             name = known.get(key) or next(filter(lambda n: n not in known.values(), map(kept._data_name, count(1))))

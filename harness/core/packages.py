@@ -81,6 +81,12 @@ def plugged() -> set[str]:
     return {entry.value.partition(".")[0] for entry in entry_points(group=PLUGS)}
 
 
+def conf_folders() -> list[Path]:
+    """The folders of choices: this package's own, then those of packages that bring some."""
+    found = (locate(entry.value) for entry in sorted(entry_points(group=PLUGS), key=lambda entry: entry.name))
+    return [CONF, *(folder for folder in found if folder is not None)]
+
+
 def installed(name: str) -> tuple[str, str | None]:
     """A package and its version; of one without CUDA the whole one that is there instead, as pip brings XGBoost."""
     whole = name.removesuffix("-cpu")

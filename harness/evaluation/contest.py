@@ -29,9 +29,13 @@ DIVERSITY, SECONDS = "diversity", "seconds"
 def metrics_of(run: StoredRun) -> dict[str, Metric]:
     """The metrics that a run was scored by, by full name; without those that cannot be imported here, and of an archive
     without those of packages that bring no choices here: whatever an archive names is not imported."""
-    scored = run.meta.get("scored") or {"metrics": {"names": ()}}
-    found = [metric for path in scored["metrics"]["names"] if (metric := _metric(path, run.packed)) is not None]
+    found = [metric for path in metric_paths(run) if (metric := _metric(path, run.packed)) is not None]
     return {metric.name: metric for metric in found}
+
+
+def metric_paths(run: StoredRun) -> Sequence[str]:
+    """The dotted names of the metrics that a run was scored by."""
+    return (run.meta.get("scored") or {"metrics": {"names": ()}})["metrics"]["names"]
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any
 from harness.core.errors import HarnessError
 from harness.core.explanation import Status
 from harness.evaluation.pace import machine_of
-from harness.evaluation.study import SCORES, SHOWN, identity, named, posed, settings
+from harness.evaluation.study import SCORES, SHOWN, as_text, identity, named, posed, settings
 from harness.store.archive import ANSWERS, SWEEPS, Archive, answers_of, pack
 from harness.store.run import StoredRun, same_model
 
@@ -39,12 +39,16 @@ class Piece:
     @cached_property
     def name(self) -> str:
         """Dataset and model, with the settings of what is asked, constraints included."""
-        return json.dumps([self.meta["dataset"], self.meta["model"], posed(self.meta)], sort_keys=True, default=str)
+        asked = {key: as_text(value) for key, value in posed(self.meta).items()}
+        return json.dumps([self.meta["dataset"], self.meta["model"], asked], sort_keys=True)
 
     @cached_property
-    def people(self) -> tuple[Any, bytes]:
-        """People, targets and data."""
-        return self.meta.get("data_sha256"), self.archive.content(self.run, "factuals.jsonl")
+    def people(self) -> tuple[Any, ...]:
+        """People, targets, data, and what distances between them are relative to."""
+        features = [
+            [each.get(key) for key in ("name", "scale", "categories")] for each in self.meta["space"]["features"]
+        ]
+        return self.meta.get("data_sha256"), features, self.archive.content(self.run, "factuals.jsonl")
 
     @cached_property
     def question(self) -> str:
@@ -79,7 +83,8 @@ class Piece:
         """Whether it is the same run, which went on: only what failed is asked again, and of what is done nothing."""
         kept = all(row["status"] == Status.FAILED or self.answers.get(k) == row for k, row in other.answers.items())
         more = other.finished and self.answers.keys() != other.answers.keys()
-        return other.rows <= self.rows and kept and not more and self.began == other.began
+        known = all(other.meta.get(name) in (None, self.meta.get(name)) for name in ("objective", "setup"))
+        return other.rows <= self.rows and kept and known and not more and self.began == other.began
 
     @property
     def _files(self) -> Mapping[str, str]:
@@ -87,10 +92,10 @@ class Piece:
 
 
 def merge(files: Sequence[Path], into: Path) -> list[str]:
-    """Write one archive of the runs of several; of a run that several have, the one that went on longest.
+    """Write one archive of the runs of several; of a run that several have, one that is finished, or went on longest.
 
-    The earlier of the files has precedence: of runs that went on equally long, of notes that are not equal, and of runs
-    that differ in nothing but the code that answered. Returns sentences about what the archive holds.
+    The earlier of the files has precedence: of finished runs and those that went on equally long, of notes that are not
+    equal, and of runs that differ in nothing but the code that answered. Returns sentences about what it holds.
 
     Raises
     ------
@@ -111,7 +116,7 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
         known = first.get(identity(piece.meta), piece)
         if piece.archive is not known.archive and piece.run not in known.archive.manifest["runs"]:
             left_out.append(f"{piece} is left out, as {known.archive.file} has its answers by other code")
-        elif piece.run not in longest or piece.size > longest[piece.run].size:
+        elif piece.run not in longest or (not longest[piece.run].finished and piece.size > longest[piece.run].size):
             longest[piece.run] = piece
     notes: dict[str, Path] = {}
     for path in (path for file in files for path in (answers_of(file) / SWEEPS).iterdir()):
@@ -170,5 +175,7 @@ def differences(pieces: Sequence[Piece]) -> Iterable[str]:
             yield f"{piece} has another question than {alike}"
         elif not same_model(piece.stored, first.stored):
             yield f"{piece} has another estimator than {first}"
+        elif not same_model(piece.stored, alike.stored, equations=True):
+            yield f"{piece} has another estimator than {alike}"
         if not (runs[piece.run] is piece or runs[piece.run].extends(piece)):
             yield f"{piece} has other answers than {runs[piece.run]}"

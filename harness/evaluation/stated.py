@@ -17,7 +17,7 @@ from harness.core.packages import CONF
 from harness.core.tolerances import READING, VALUE_TIE
 from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
-from harness.evaluation.contest import metrics_of
+from harness.evaluation.contest import metric_paths, metrics_of
 from harness.evaluation.study import SCORES, read_scores
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun
@@ -41,8 +41,9 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     plain = json.loads(json.dumps(to_plain(list(verdicts))))
     now = {(verdict["factual"], verdict["ce"]): verdict for verdict in plain}
     other = [key for key in now.keys() & stored.keys() if _said(now[key]) != _said(stored[key])]
-    if other or (stored.keys() - now.keys()):
-        yield f"{len(other) + len(stored.keys() - now.keys())} stored verdicts are others than the checker's"
+    surplus = len(run.verdicts()) - len(now.keys() & stored.keys())
+    if other or surplus:
+        yield f"{len(other) + surplus} stored verdicts are others than the checker's"
     yield from _mistold(run)
     if not (run.path / SCORES).is_file():
         return
@@ -57,8 +58,11 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     counts, scores = scoring.score(run, scoring.stored_problems(run), known, population), read_scores(run)
     named = {name.removeprefix(scoring.NEAREST) for name in metrics_of(run)}
     columns = {name.removeprefix(scoring.NEAREST) for name in scores} - {*scoring.COUNTS, *scoring.GROUPED}
-    if unnamed := sorted((columns - named) & (_ours() if len(named) < len(_paths(run)) else columns)):
+    if unnamed := sorted((columns - named) & (_ours() if len(named) < len(metric_paths(run)) else columns)):
         yield f"its scores have columns of metrics that it does not name: {', '.join(unnamed)}"
+    columns = {metric.name for metric in known} | {scoring.NEAREST + m.name for m in known if m.over != "returned"}
+    if lost := sorted(columns - {*scores}):
+        yield f"its scores have no columns {', '.join(lost)}, of metrics that it names"
     shown = [name for name in counts if name in scores]
     if set(counts.index) != set(scores.index):
         yield "its scores are of other questions than its answers"
@@ -71,27 +75,33 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
 
 
 def _said(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """What a verdict says, but for numbers, which are the scores'."""
-    return {name: verdict.get(name) or None for name in SAID}
+    """What a verdict says, its objective to a millionth."""
+    value = verdict.get("objective")
+    told = None if value is None else float(f"{value:.6g}")
+    return {"objective": told, **{name: verdict.get(name) or None for name in SAID}}
 
 
 def _mistold(run: StoredRun) -> Iterator[str]:
     """Sentences about rows that say what their seconds, or the model, do not."""
-    rows, limit, problems = run.rows(), scoring.limit_of(run.meta), scoring.stored_problems(run)
-    if timed := {row["factual"] for row in rows if row["late"] != (row["seconds"] > limit) and not math.isnan(limit)}:
+    rows, limit, (frame, targets) = run.rows(), scoring.limit_of(run.meta), run.factuals()
+    if math.isnan(limit):
+        yield "its limit of time is not on record"
+    elif timed := {row["factual"] for row in rows if row["late"] != (row["seconds"] > limit)}:
         yield f"{len(timed)} questions are late by their seconds, or are not, and it says otherwise"
-    frame, _ = run.factuals()
+    if odd := {row["factual"] for row in rows if not 0.0 <= row["seconds"] < math.inf}:
+        yield f"{len(odd)} questions took no time that there is"
     fine = {row["factual"] for row in rows if row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED}
-    if wrong := [factual for factual in fine if not problems[factual].valid(frame.loc[[factual]])[0]]:
-        yield f"{len(wrong)} people are left out as having what is wanted, of whom the model says otherwise"
-
-
-def _paths(run: StoredRun) -> Sequence[str]:
-    return (run.meta.get("scored") or {"metrics": {"names": ()}})["metrics"]["names"]
+    wrong = 0
+    for target in {targets[factual] for factual in fine}:
+        those = [factual for factual in frame.index if factual in fine and targets[factual] == target]
+        wrong += int((~target.holds(run.classifier, frame.loc[those])).sum())
+    if wrong:
+        yield f"{wrong} people are left out as having what is wanted, of whom the model says otherwise"
 
 
 @cache
 def _ours() -> frozenset[str]:
-    """The names of all metrics of this package."""
-    paths = yaml.safe_load((CONF / "metrics" / "all.yaml").read_text())["names"]
+    """The names of all metrics that choices of this package name."""
+    known = [yaml.safe_load(path.read_text()) for path in (CONF / "metrics").glob("*.yaml")]
+    paths = {path for given in known for path in (*given.get("names", ()), *given.get("priced", ()))}
     return frozenset(pkgutil.resolve_name(path).name for path in paths)

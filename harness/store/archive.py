@@ -234,6 +234,8 @@ class Archive:
             nested = [meta["config"], meta.get("environment") or {}, meta.get("scored") or {}]
             if not (texts and all(isinstance(part, dict) for part in nested)):
                 raise HarnessError(f"cell.json of {name} describes no run")
+            if theirs := published(meta) & files.keys():
+                raise HarnessError(f"{min(theirs)} of {name} is of a paper's authors, and no archive holds it")
             own = (meta.get("model_file") or {}).get("file")
             if odd := [f for f, at in files.items() if (f == own or f.endswith(".skops")) and not MODEL.fullmatch(at)]:
                 raise HarnessError(f"{odd[0]} of {name} is a model, and not among its models")
@@ -294,8 +296,10 @@ def _manifest(content: bytes) -> dict[str, Any]:
     for name in (found["study"], *found["runs"], *files, *found[SWEEPS]):
         if not PLAIN.fullmatch(name):
             raise HarnessError(f"{name!r} is no name of a file or folder")
-    if bad := [file for file in (*files, *found[SWEEPS]) if file.endswith(CODE)]:
+    if bad := [file for file in (*files, *found[SWEEPS]) if file.lower().endswith(CODE)]:
         raise HarnessError(f"{bad[0]} would be run where it is read")
+    if "cell.json" in found[SWEEPS]:
+        raise HarnessError("a record of a sweep has the name of a run's")
     return found
 
 
@@ -360,21 +364,27 @@ def _cached(file: Path) -> Path:
     """The folder in the cache that holds what an archive does; unpacked where it is not there yet."""
     if not file.is_file():
         return Archive(file).file  # which says that there is none
-    folder = folder_of(file.resolve())
-    with file.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()[:32]
-    place = cache() / ARCHIVES / digest / folder.parent.name / folder.name
-    if not place.is_dir():
+    if not (place := _place(file)).is_dir():
         unpack(file, place)
     return place
 
 
+def _place(file: Path) -> Path:
+    """The folder in the cache of an archive."""
+    folder = folder_of(file.resolve())
+    with file.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()[:32]
+    return cache() / ARCHIVES / digest / folder.parent.name / folder.name
+
+
 def unpacked_anew(archive: Archive) -> Path:
     """The folder in the cache that holds what an archive does, whatever became of what was there."""
-    place = _cached(archive.file)
+    place = _place(archive.file)
+    place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as temporary:
         archive.unpack(made := Path(temporary) / "now")
-        place.replace(Path(temporary) / "before")
+        if place.is_dir():
+            place.replace(Path(temporary) / "before")
         made.replace(place)
     return place
 

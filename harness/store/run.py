@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import json
 import os
 import shutil
@@ -34,6 +33,7 @@ from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row,
 KEPT = ("sha256", "trusted", "columns", "logical", "named", "settings")  # of ``WrappedModel``
 _read: dict[str, Any] = {}  # the estimator read last, by what its file holds, and if it was published, its settings
 _written: list[tuple[Any, bytes]] = []  # the estimator stored last
+_held: dict[str, str] = {}  # what files of models hold, by their checksums
 
 
 class StoredRun:
@@ -317,26 +317,39 @@ def _last(key: str, read: Callable[[], Any]) -> Any:
     return _read[key]
 
 
-def same_model(one: StoredRun, other: StoredRun) -> bool:
-    """Whether two runs asked models, and learnt equations, that hold the same, whichever process wrote them."""
-    described, held = zip(*(_model(run) for run in (one, other)), strict=True)
-    return described[0] == described[1] and all(
-        filecmp.cmp(path, held[1][name], shallow=False)
-        or (path.suffix == ".skops" and canonical(path)[0] == canonical(held[1][name])[0])
-        for name, path in held[0].items()
-    )
+def same_model(one: StoredRun, other: StoredRun, equations: bool = False) -> bool:
+    """Whether two runs asked models that hold the same, whichever process wrote them, and are read alike.
+
+    Parameters
+    ----------
+    equations
+        Whether learnt equations are to be the same, too.
+    """
+    told, held = zip(*(_model(run, equations) for run in (one, other)), strict=True)
+    return told[0] == told[1] and all(_holds(path) == _holds(held[1][name]) for name, path in held[0].items())
 
 
-def _model(run: StoredRun) -> tuple[list[Any], dict[str, Path]]:
-    """What is stored of a run's model: how it is read, with the names of its files, and the files."""
+def _model(run: StoredRun, equations: bool) -> tuple[list[Any], dict[str, Path]]:
+    """How a run's model is read, with the names of its files; and the files, but for those of a paper's authors."""
     meta = run.meta
-    own = (meta.get("model_file") or {}).get("file")
-    held = {path.name: path for path in run.path.iterdir() if path.suffix == ".skops" or path.name == own}
+    config, file = meta["config"], meta.get("model_file") or {}
+    names = {file.get("file") or "estimator.skops"}
     told = [*(meta.get(name) for name in ("inputs", "classes", "threshold")), bool(meta.get("made_of_others"))]
-    if absent := published(meta):  # which archives leave out
-        told += [meta["config"]["model"].get("sources"), meta["config"]["dataset"].get("causality")]
-    held = {name: path for name, path in held.items() if name not in absent}
-    return [*told, own, sorted(held)], held
+    told += [file.get(name) for name in ("labels", "columns", "logical", "named")] + [file.get("settings") or {}]
+    if "family" in config.get("model", {}):
+        told.append(config["model"]["sources"])
+    if equations:
+        names |= {entry["model"] for entry in meta.get("equations") or () if isinstance(entry["model"], str)}
+        told.append(config.get("dataset", {}).get("causality"))
+    held = {name: run.path / name for name in names - published(meta) if (run.path / name).is_file()}
+    return [*told, sorted(held)], held
+
+
+def _holds(path: Path) -> str:
+    """What a model's file holds, whichever process wrote it."""
+    if (key := checksum(path)) not in _held:
+        _held[key] = canonical(path)[0] if path.suffix == ".skops" else key
+    return _held[key]
 
 
 def stored_runs(folder: Path, trust: bool = False) -> list[StoredRun]:

@@ -181,17 +181,20 @@ def test_other_data_are_refused(swept: Path, tmp_path: Path, capsys: pytest.Capt
         ("method", {"_target_": "pathlib.Path.touch", "self": "ran"}, "has a method with other settings than this"),
         ("method", {"_target_": "methods.nearest.Nearest", "columns": ["Age"]}, "has a method with other settings"),
         ("dataset", {"sources": [{"file": "../ran.csv"}]}, "is of ../ran.csv, which no choice of this installation"),
+        ("dataset", {"sources": [{"file": "a.csv", "sha256": "0", "urls": ["http://evil"]}]}, "a.csv is not in"),
+        ("dataset", {"published": {"file": "ran", "sha256": "0", "urls": ["http://evil"]}}, "is not calibrated: "),
     ],
 )
 def test_what_an_archive_names_is_not_built(
     part: str, given: dict[str, Any], said: str, swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Its methods are those of this installation, and so are its data."""
+    """Its methods are those of this installation, and so are its data; nothing is fetched."""
+    monkeypatch.setattr("harness.data.sources._get", lambda url: (tmp_path / "ran").touch())
     shutil.copytree(swept / "results" / "small", tmp_path / "evil")
     monkeypatch.chdir(tmp_path)
     for run in stored_runs(tmp_path / "evil"):
-        config = run.meta["config"]
+        config = {**run.meta["config"], "factuals": "published"}
         run.update(config={**config, part: {**config[part], **given} if part == "dataset" else given})
     assert command.main(["pack", str(tmp_path / "evil"), str(tmp_path / "evil.ceh")]) == 0
     assert command.main(["calibrate", str(tmp_path / "evil.ceh"), "--methods", *METHODS]) == 1

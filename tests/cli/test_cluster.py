@@ -26,8 +26,8 @@ from support.sweep import Run
 
 from harness import archive
 from harness.cli import composition
-from harness.cli.process import CONF
 from harness.cli.slurm import know_jobs_by_their_files
+from harness.core.packages import CONF
 from harness.store import mlflow
 from harness.store.archive import Archive
 

@@ -138,6 +138,44 @@ def test_what_is_done_goes_on_no_further(changed: str, problem: Problem, tmp_pat
             merge([packed(name) for name in files], tmp_path / "merged.ceh")
 
 
+@pytest.mark.parametrize("longer", ["rows", "scores"])
+def test_a_finished_run_is_not_replaced_by_a_longer_copy(
+    longer: str, problem: Problem, tmp_path: Path, packed: Packed
+) -> None:
+    """A line that failed first, or one more column of scores, gives no precedence to what else a copy says."""
+    run = stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (other,) = stored_runs(tmp_path / "b" / "toy")
+    if longer == "rows":
+        lines = (run.path / "rows.jsonl").read_text()
+        failed = {**json.loads(lines.splitlines()[0]), "status": "FAILED", "row": None}
+        (other.path / "rows.jsonl").write_text(f"{json.dumps(failed)}\n{lines}")
+    text = (run.path / "scores.csv").read_text().replace(",0.1,", ",0.0,")
+    wider = "\n".join(f"{line},0" for line in text.splitlines()) + "\n"
+    (other.path / "scores.csv").write_text(wider if longer == "scores" else text)
+    merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+    (found,) = stored_runs(tmp_path / "merged.ceh")
+    assert (found.path / "scores.csv").read_bytes() == (run.path / "scores.csv").read_bytes()
+
+
+def test_variants_differ_in_constraints_alone(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """They merge, with learnt equations or without; but not with another scale, which distances are relative to."""
+    for name, immutable in (("a", []), ("b", ["age"])):
+        run = stored_run(tmp_path / name / "toy", problem, "lr", f"method_{name}")
+        config = run.meta["config"]
+        run.update(config={**config, "dataset": {**config["dataset"], "immutable": immutable}})
+    run.update(equations=[{"feature": "savings", "model": "equation_0.skops"}])
+    shutil.copyfile(run.path / "estimator.skops", run.path / "equation_0.skops")
+    assert merge([packed("a"), packed("b")], tmp_path / "merged.ceh") == [
+        f"{tmp_path / 'merged.ceh'}: 2 runs of 2 archives"
+    ]
+    space = run.meta["space"]
+    space["features"][0]["scale"] = [0.0, 1e9]
+    run.update(space=space)
+    with pytest.raises(HarnessError, match="has another question than"):
+        merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+
+
 def test_what_failed_is_asked_again(problem: Problem, tmp_path: Path, packed: Packed) -> None:
     run = stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
@@ -178,6 +216,10 @@ def _another_threshold(run: StoredRun) -> None:
     run.update(threshold=0.9)
 
 
+def _otherwise_read(run: StoredRun) -> None:
+    run.update(made_of_others=True)
+
+
 def _other_seconds(run: StoredRun) -> None:
     path = run.path / "rows.jsonl"
     path.write_text(path.read_text().replace('"seconds": 0.1', '"seconds": 0.2'))
@@ -189,6 +231,7 @@ def _other_seconds(run: StoredRun) -> None:
         (_another_person, "another question"),
         (_other_data, "another question"),
         (_another_threshold, "another estimator"),
+        (_otherwise_read, "another estimator"),
         (_other_seconds, "other answers"),
     ],
 )

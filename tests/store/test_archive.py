@@ -30,6 +30,7 @@ from harness.core.inputs import Affine
 from harness.core.packages import CONF
 from harness.core.problem import Problem
 from harness.core.wording import SATISFIED
+from harness.data.stored import stored_source
 from harness.models.canonical import zipped
 from harness.models.files import save
 from harness.store import archive as archives
@@ -196,7 +197,17 @@ def test_verify_finds_an_answer_that_does_not_hold(study: Path, tmp_path: Path) 
         ("scores.csv", "\n", "\n99", "its scores are of other questions than its answers"),
         ("verdicts.jsonl", '"valid": true', '"valid": false', "1 stored verdicts are others than the checker's"),
         ("verdicts.jsonl", "\n", '\n{"factual": 99, "ce": 1, "verdict": "accepted"}\n', "1 stored verdicts are others"),
+        ("verdicts.jsonl", "\n", '\n{"factual": 99, "ce": 1, "verdict": "none"}\n' * 2, "2 stored verdicts are others"),
+        ("verdicts.jsonl", '"objective": ', '"objective": 1', "1 stored verdicts are others"),
         ("rows.jsonl", '"seconds": 0.1', '"seconds": 1e6', "1 questions are late by their seconds, or are not"),
+        ("rows.jsonl", '"seconds": 0.1', '"seconds": -1.5', "1 questions took no time that there is"),
+        ("cell.json", '"time_limit": 5', '"time": 5', "its limit of time is not on record"),
+        (
+            "scores.csv",
+            "nearest/distance/l1",
+            "nearest/distance/l9",
+            "no columns nearest/distance/l1, of metrics",
+        ),
     ],
 )
 def test_verify_finds_what_does_not_follow_from_the_answers(
@@ -231,10 +242,11 @@ def test_verify_finds_columns_that_nobody_computes(
     run.update(scored={"metrics": {"names": ["elsewhere.away"]}, "population": "accepted"})
     scores = pd.read_csv(run.path / "scores.csv")
     kept = scores[[name for name in scores if "/" not in name]]
-    kept.assign(**{"nearest/distance/gower": 0.0}).to_csv(run.path / "scores.csv", index=False)
-    assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
-    assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
-    assert "columns of metrics that it does not name: distance/gower" in capsys.readouterr().err
+    for name in ("distance/gower", "distance/cost"):
+        kept.assign(**{f"nearest/{name}": 0.0}).to_csv(run.path / "scores.csv", index=False)
+        assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
+        assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
+        assert f"columns of metrics that it does not name: {name}" in capsys.readouterr().err
 
 
 def test_verify_finds_another_estimator_within_an_archive(
@@ -282,6 +294,9 @@ def test_nothing_that_an_archive_names_is_fetched(study: Path, tmp_path: Path, m
     (run.path / "estimator.skops").unlink()
     (tmp_path / "secret.csv").write_text("a\n1\n")
     ours = yaml.safe_load((CONF / "model" / "published_lr.yaml").read_text())["sources"]["compas_carla"]
+    nested = yaml.safe_load((CONF / "experiment" / "ce_ocl_table5" / "f_published.yaml").read_text())
+    theirs = next(entry["published"] for entry in nested["dataset"]["causality"].values())
+    assert stored_source("an equation", theirs, foreign=True).urls == tuple(theirs["urls"])
     for number, source in enumerate([
         {"file": str(tmp_path / "evil.csv"), "sha256": "0" * 64, "urls": ["http://localhost/evil"]},
         {"file": "../secret.csv", "sha256": hashlib.sha256(b"a\n1\n").hexdigest()},
@@ -429,6 +444,21 @@ def _module_among_sweeps(manifest: dict[str, Any], members: dict[str, bytes]) ->
     manifest["sweeps"]["evil.so"] = next(iter(manifest["sweeps"].values()))
 
 
+def _loud_pickle(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    files = next(iter(manifest["runs"].values()))
+    files["MODEL.PKL"] = files["factuals.jsonl"]
+
+
+def _run_among_sweeps(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    manifest["sweeps"]["cell.json"] = next(iter(manifest["sweeps"].values()))
+
+
+def _of_authors(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    """An easy model of one's own where the others' is read from its authors' file."""
+    config = {"model": {"family": "lr", "sources": {}}, "dataset": {}}
+    _described_by(manifest, members, dict.fromkeys(archives.DESCRIBED, "x") | {"config": config})
+
+
 def _model_elsewhere(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
     """Where merging would not compare it."""
     files = next(iter(manifest["runs"].values()))
@@ -482,6 +512,9 @@ def _listed_as_text(manifest: dict[str, Any], members: dict[str, bytes]) -> None
         (_pickled, "model.pkl would be run where it is read"),
         (_code, "evil.py would be run where it is read"),
         (_module_among_sweeps, "evil.so would be run where it is read"),
+        (_loud_pickle, "MODEL.PKL would be run where it is read"),
+        (_run_among_sweeps, "has the name of a run's"),
+        (_of_authors, "estimator.skops of .* is of a paper's authors, and no archive holds it"),
         (_model_elsewhere, "model.onnx of .* is a model, and not among its models"),
         (_later, "is in version 2"),
         (_lacking, "is not in it"),
