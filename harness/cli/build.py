@@ -101,7 +101,7 @@ def ask_again(run: StoredRun) -> tuple[dict[str, Any], Problem, Any]:
         config = None
     if config is None or OmegaConf.to_container(config, resolve=True) != plain["method"]:
         raise HarnessError(f"{run.label} has a method with other settings than this installation's choice of its name.")
-    data = {key: value for key, value in plain["dataset"].items() if key != "published"}
+    data = dict(plain["dataset"])
     if sources := data.get("sources"):
         data["sources"] = [asdict(stored_source(run.label, entries, foreign=True)) for entries in sources]
     dataset = _dataset(_key(meta["dataset"], data, plain["split"], plain["features"]))

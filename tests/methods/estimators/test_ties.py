@@ -20,17 +20,17 @@ from methods.robust import Robust
 SPACE = Space((Feature("x", Kind.CONTINUOUS, scale=(0, 1), bounds=(0, 1)),))
 
 
-def stump(split: float, share: float = 1.0) -> DecisionTreeClassifier:
-    """Class 0 on the left of a split; on its right a share, in tenths, of class 1."""
+def stump(split: float, share: float = 1.0, third: bool = False) -> DecisionTreeClassifier:
+    """Class 0 left of a split, where wanted with a tenth of class 2; on the right a share, in tenths, of class 1."""
     rows = np.repeat([split - 0.1, split + 0.1], 10).reshape(-1, 1)
-    labels = [0] * 10 + [1] * round(10 * share) + [0] * round(10 - 10 * share)
+    labels = [2 * third] + [0] * 9 + [1] * round(10 * share) + [0] * round(10 - 10 * share)
     return DecisionTreeClassifier(max_depth=1, random_state=0).fit(rows, labels)
 
 
 def forest(*trees: DecisionTreeClassifier) -> RandomForestClassifier:
     made = RandomForestClassifier(len(trees))
-    made.estimators_, made.classes_ = list(trees), np.array([0, 1])
-    made.n_classes_, made.n_outputs_, made.n_features_in_ = 2, 1, 1
+    made.estimators_, made.classes_ = list(trees), trees[0].classes_
+    made.n_classes_, made.n_outputs_, made.n_features_in_ = len(trees[0].classes_), 1, 1
     return made
 
 
@@ -58,3 +58,20 @@ def test_a_mean_at_the_threshold_counts_as_the_model_has_it(
     answer = method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(30)).answers[0]
     assert answer.status is Status.OPTIMAL
     assert answer.objective == pytest.approx(first + margin, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "margin"),
+    [(CeOcl(distance="linf"), 0.0), (Robust(rho=0.05, algorithm="adversarial"), 0.05)],
+    ids=["linf", "robust"],
+)
+def test_one_of_three_classes_leads_as_the_model_adds_up(method: Method, margin: float) -> None:
+    """Classes 0 and 1 have two votes each, of which sklearn rounds those of class 0 down."""
+    trees = [stump(0.5, share, third=True) for share in (0.4, 0.3, 0.3, 1.0)]
+    classifier = Classifier(forest(*trees), (Affine("x"),), ("a", "b", "c"))
+    assert classifier.predict(SPACE.frame([{"x": 0.49}, {"x": 0.51}])).tolist() == ["a", "b"]
+    rows, factual = SPACE.frame([{"x": 0.0}, {"x": 0.05}]), SPACE.frame([{"x": 0.0}]).set_axis([7])
+    problem = Problem(SPACE, classifier, rows, np.array(["a", "a"], dtype=object), Label("b"))
+    answer = method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(30)).answers[0]
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(0.5 + margin, abs=1e-5)

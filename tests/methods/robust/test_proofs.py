@@ -165,3 +165,18 @@ def test_what_cannot_go_far_leaves_no_proof_open() -> None:
     for algorithm in ("auto", "adversarial"):
         answer = asked(space, estimator, space_inputs(space), [(0.0, 0.0)], (0.5, 0.0), algorithm=algorithm)
         assert answer.status is Status.INFEASIBLE
+
+
+def test_a_point_moved_out_of_its_leaf_rules_out_no_other() -> None:
+    """Two thresholds lie exactly a move apart: where 3.5 comes to lie a last bit above it, its leaf is not the one to
+    leave out. Of b at most 5 too little is accepted; above it a at most 4.5 (0.265 away), or above 5.5 (0.285)."""
+    numbers = (Feature(name, Kind.CONTINUOUS, scale=(0, 20), bounds=(0, 20)) for name in "ab")
+    below = {1: 0, 3.875: 0, 3.925: 1, 3.9375: 1, 4.0625: 0, 8: 0, 12: 0, 18: 0}
+    above = {1: 1, 4.25: 1, 4.75: 0, 5.25: 0, 5.75: 1, 12: 1, 18: 1}
+    rows = [(a, 4.5) for a in below] + [(a, 5.5) for a in above]
+    tree = DecisionTreeClassifier(random_state=0).fit(rows, [*below.values(), *above.values()])
+    assert {4.5, 5.0, 5.5} < {*tree.tree_.threshold}
+    inputs = (Affine("a"), Affine("b"))
+    answer = asked(Space(tuple(numbers)), tree, inputs, [(20, 20)], (4.8, 2.0), algorithm="adversarial")
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(0.265, abs=1e-5)
