@@ -150,9 +150,8 @@ class ColumnParser:
     def as_values(self) -> pd.Series:
         """Categories: codes stay numbers where nothing of them is lost, True and False are booleans."""
         known = self.numbers[self.present]
-        told_apart = not self.padded and len(np.unique(known)) == len(known)  # as the texts 1.1 and 1.10 are not
-        few = self._whole or len(known) <= CLASSES
-        if self.numeric and told_apart and few and np.abs(known).max() <= EXACT:
+        few = len(known) <= CLASSES and len(np.unique(known)) == len(known)  # as the texts 1.1 and 1.10 are not
+        if self.numeric and not self.padded and (self._whole or few) and np.abs(known).max() <= EXACT:
             return self.as_numbers()
         bools = all(text in BOOLS for text in self.texts) and bool(self.texts)
         lookup = np.empty(len(self.column.texts), dtype=object)
@@ -188,7 +187,7 @@ class ColumnParser:
             return "whole numbers, all different: an id? then drop it"
         if self.padded:
             return "whole numbers, some with leading zeros: codes? then set kind: categorical"
-        if self._dates_in_one(known):
+        if self._dates_in_one(known) and all(len(text) == len("20240131") for text in self.texts):
             self.notices.append(
                 f"{self.table}: column {self.name!r} holds whole numbers that are all dates, as {known[0]:.0f}; set "
                 f"features.{self.name}.format='%Y%m%d', or a day later may be 8,870 units away."

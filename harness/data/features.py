@@ -212,7 +212,8 @@ def _described(
         return replace(found, missing=bool(entry.get("missing")), may_be_missing=bool(entry.get("may_be_missing")))
     present = distinct(values)
     ranked = kind is Kind.ORDINAL or (actionability == Actionability.CONDITIONAL and not entry.get("order"))
-    if ranked and "categories" not in entry and any(isinstance(value, str) for value in present):
+    codes = len({len(str(value)) for value in present}) == 1 and all(str(value).isdecimal() for value in present)
+    if ranked and "categories" not in entry and not codes and any(isinstance(value, str) for value in present):
         raise DatasetError(
             f"column {feature!r} is ordered, and how is not known of {', '.join(map(str, present[:5]))}; give "
             f"features.{feature}.categories, the lowest first."

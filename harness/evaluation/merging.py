@@ -116,7 +116,12 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
         known = first.get(identity(piece.meta), piece)
         if piece.archive is not known.archive and piece.run not in known.archive.manifest["runs"]:
             left_out.append(f"{piece} is left out, as {known.archive.file} has its answers by other code")
-        elif piece.run not in longest or (not longest[piece.run].finished and piece.size > longest[piece.run].size):
+        elif (held := longest.get(piece.run)) is None or (not held.finished and piece.finished):
+            longest[piece.run] = piece
+        elif piece.size > held.size and held.finished:
+            kept_one = f"{held.archive.file}, which is kept; name it first to have them"
+            left_out.append(f"{piece} has more lines or scores than {kept_one}")
+        elif piece.size > held.size:
             longest[piece.run] = piece
     notes: dict[str, Path] = {}
     for path in (path for file in files for path in (answers_of(file) / SWEEPS).iterdir()):

@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 
 from harness.core.explanation import Status
 from harness.core.packages import CONF
-from harness.core.tolerances import READING, VALUE_TIE
+from harness.core.tolerances import CLAIM, READING, VALUE_TIE
 from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
 from harness.evaluation.contest import metric_paths, metrics_of
@@ -40,7 +40,7 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     stored = {(verdict["factual"], verdict["ce"]): verdict for verdict in run.verdicts()}
     plain = json.loads(json.dumps(to_plain(list(verdicts))))
     now = {(verdict["factual"], verdict["ce"]): verdict for verdict in plain}
-    other = [key for key in now.keys() & stored.keys() if _said(now[key]) != _said(stored[key])]
+    other = [key for key in now.keys() & stored.keys() if not _alike(now[key], stored[key])]
     surplus = len(run.verdicts()) - len(now.keys() & stored.keys())
     if other or surplus:
         yield f"{len(other) + surplus} stored verdicts are others than the checker's"
@@ -75,10 +75,16 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
 
 
 def _said(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """What a verdict says, its objective to a millionth."""
-    value = verdict.get("objective")
-    told = None if value is None else float(f"{value:.6g}")
-    return {"objective": told, **{name: verdict.get(name) or None for name in SAID}}
+    """What a verdict says, but for its objective."""
+    return {name: verdict.get(name) or None for name in SAID}
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two verdicts say the same, their objectives to a millionth."""
+    values: list[Any] = [verdict.get("objective") for verdict in (one, other)]
+    if None in values:
+        return _said(one) == _said(other) and values == [None, None]
+    return _said(one) == _said(other) and bool(np.isclose(*values, rtol=CLAIM, atol=VALUE_TIE, equal_nan=True))
 
 
 def _mistold(run: StoredRun) -> Iterator[str]:

@@ -126,7 +126,8 @@ def doubt(classifier: Classifier, frame: pd.DataFrame, labels: np.ndarray) -> st
         if np.square(said - numbers).mean() < numbers.var() or numbers.var() == 0.0:
             return None
         what = "is farther from the target's numbers than their mean is"
-    return f"the model {what}: was it trained on these columns, in this order, and not on scaled or coded ones?"
+    rare = " A class that is rare, or a high threshold, looks the same." if classifier.classes else ""
+    return f"the model {what}: was it trained on these columns, in this order, and not on scaled or coded ones?{rare}"
 
 
 def check_file(source: ModelSource) -> None:

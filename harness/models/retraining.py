@@ -128,8 +128,11 @@ class Retraining:
     def _set_otherwise(self) -> Iterator[Any]:
         """The estimator, or that which a search has chosen, with other settings of the grid."""
         tuned = self.training.estimator
-        if isinstance(tuned, GridSearchCV):
-            tuned = self.training.done().classifier.estimator
+        if isinstance(search := tuned, GridSearchCV):
+            made = self.training.done().classifier
+            chosen = (made.estimator if made.wrapped is None else made.wrapped.model).get_params()
+            names = {name for setting in ParameterGrid(search.param_grid) for name in setting}
+            tuned = clone(search.estimator).set_params(**{name: chosen[name] for name in names})
         grid, given = self.grid(), tuned.get_params()
         settings = () if grid is None else ParameterGrid(dict(grid))
         others = [setting for setting in settings if any(given[name] != value for name, value in setting.items())]

@@ -153,7 +153,11 @@ def test_a_finished_run_is_not_replaced_by_a_longer_copy(
     text = (run.path / "scores.csv").read_text().replace(",0.1,", ",0.0,")
     wider = "\n".join(f"{line},0" for line in text.splitlines()) + "\n"
     (other.path / "scores.csv").write_text(wider if longer == "scores" else text)
-    merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+    said = merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+    assert said[1] == (
+        f"toy-lr-one-0123abcd of {tmp_path / 'b.ceh'} has more lines or scores than {tmp_path / 'a.ceh'}, "
+        "which is kept; name it first to have them"
+    )
     (found,) = stored_runs(tmp_path / "merged.ceh")
     assert (found.path / "scores.csv").read_bytes() == (run.path / "scores.csv").read_bytes()
 

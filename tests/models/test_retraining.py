@@ -14,6 +14,8 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from harness.core.space import Feature, Kind, Space
 from harness.models.retraining import Retraining
@@ -88,6 +90,12 @@ def test_other_settings_are_those_of_the_grid_but_its_own() -> None:
     others = Retraining(training(search), lambda: grid).models("hyperparameters")
     shapes = {(model.estimator.max_depth, model.estimator.n_estimators) for model in others}
     assert shapes == {(2, 5), (2, 8), (3, 5), (3, 8)} - {(by_hand["max_depth"], by_hand["n_estimators"])}
+    steps = GridSearchCV(
+        make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": [1e-4, 1]}, cv=3
+    )
+    (other,) = Retraining(training(steps), lambda: steps.param_grid).models("hyperparameters")
+    chosen = clone(steps).fit(SPACE.encode(FRAME), LABELS == "yes").best_params_["logisticregression__C"]
+    assert {1e-4: 1, 1: 1e-4}[chosen] == other.wrapped.model[-1].C
     assert Retraining(training(FOREST)).models("hyperparameters") == ()
     wide = Retraining(training(LogisticRegression()), lambda: {"C": np.logspace(-2, 2, 50).tolist()})
     assert len({model.estimator.C for model in wide.models("hyperparameters")}) == 20
