@@ -81,10 +81,12 @@ def _said(verdict: Mapping[str, Any]) -> dict[str, Any]:
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two verdicts say the same, their objectives to a millionth."""
-    values: list[Any] = [verdict.get("objective") for verdict in (one, other)]
-    if None in values:
-        return _said(one) == _said(other) and values == [None, None]
-    return _said(one) == _said(other) and bool(np.isclose(*values, rtol=CLAIM, atol=VALUE_TIE, equal_nan=True))
+    if _said(one) != _said(other):
+        return False
+    value, known = (verdict.get("objective") for verdict in (one, other))
+    if value is None or known is None:
+        return value is known
+    return bool(np.isclose(value, known, rtol=CLAIM, atol=VALUE_TIE, equal_nan=True))
 
 
 def _mistold(run: StoredRun) -> Iterator[str]:
