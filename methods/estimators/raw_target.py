@@ -12,7 +12,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.problem import Problem
 from harness.core.target import Interval, Label, Probability
 from harness.core.tolerances import OUTPUT_PLACE, SCORE_INSET
-from methods.estimators.trees import ensemble, splits_only
+from methods.estimators.trees import Ensemble, ensemble, splits_only
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,14 @@ def _interval(classifier: Classifier, low: float, high: float, strict: bool = Fa
         tie = round(place)
         if abs(place - tie) > OUTPUT_PLACE:  # no output is near the end
             gap = (math.ceil(place) - place) * spacing
-        elif model.counts and tie / round(1 / spacing) <= low:  # one is, and known not to lie above it
+        elif _compared(model) and tie / round(1 / spacing) <= low:  # one is, and known not to lie above it
             gap = (tie + 1 - place) * spacing
     return RawInterval(low, high, strict, steps=True, gap=gap, rounding=rounding)
+
+
+def _compared(model: Ensemble) -> float:
+    """A number of which every output is a multiple that compares as such; 0: unknown. A single tree adds nothing up."""
+    return model.spacing() if model.mean and len(model.trees) == 1 else model.counts
 
 
 @dataclass(frozen=True)
@@ -174,5 +179,5 @@ def leads(classifier: Classifier, margin: float) -> tuple[float, float]:
         return margin, margin
     model = ensemble(classifier.estimator, gaps=True)
     rounding = model.rounding(0.0, outputs=2)
-    inwards = margin if rounding < margin < model.counts else 0.0
+    inwards = margin if rounding < margin < _compared(model) else 0.0
     return inwards - rounding, -rounding
