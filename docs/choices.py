@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -142,6 +143,12 @@ def metrics() -> list[str]:
     return sorted({name for found in lists for key in ("names", "priced") for name in found.get(key, ())})
 
 
+def sources() -> str:
+    """Whose definitions metrics are, as their package says."""
+    text = ast.get_docstring(ast.parse((CONF.parent / "metrics" / "__init__.py").read_text())) or ""
+    return text[text.index("Docstrings name") :]
+
+
 def summary(title: str, text: str, directive: str, names: Sequence[str]) -> str:
     """A page of what the docstrings of some objects say."""
     rows = "".join(f".. {directive}:: {name}\n" for name in names)
@@ -156,7 +163,8 @@ def write(folder: Path = GENERATED) -> None:
     pages["classes.rst"] = summary(
         "Classes of methods", "What a YAML in ``conf/method`` names.", "autoclass", targets()
     )
-    pages["functions.rst"] = summary("Metrics", "What a list in ``conf/metrics`` names.", "autofunction", metrics())
+    about_metrics = f"What a list in ``conf/metrics`` names. {sources()}"
+    pages["functions.rst"] = summary("Metrics", about_metrics, "autofunction", metrics())
     for name, text in pages.items():
         path = folder / name
         if not path.exists() or path.read_text() != text:  # else Sphinx would read it again

@@ -67,12 +67,7 @@ def absolute(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.nda
 
 
 def gower(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """Mean over features of scaled changes, in [0, inf), shape (rows,): Gower's distance [1]_.
-
-    References
-    ----------
-    .. [1] Gower, J. C. (1971). A general coefficient of similarity and some of its properties. *Biometrics* 27(4).
-    """
+    """Mean over features of scaled changes, in [0, inf), shape (rows,): Gower's distance (1971)."""
     return displacement(space, origins, frame).mean(axis=1)
 
 
@@ -84,14 +79,9 @@ def _spreads(problem: Problem) -> dict[str, float]:
 def mad_scaled(problem: Problem) -> Distance:
     """Mean over features of difference / MAD for a number, and of 0 or 1 (same or not) for any other, and for a gap.
 
-    The distances of equations (9) and (11) of [1]_ in one mean, in [0, inf), shape (rows,). The MAD is that of the
-    training rows, at least 1 % of the range, so that a feature that seldom varies neither divides by 0 nor drowns the
-    others.
-
-    References
-    ----------
-    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
-       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
+    The distances of equations (9) and (11) of Shekhar et al. (2023) in one mean, in [0, inf), shape (rows,). The MAD is
+    that of the training rows, at least 1 % of the range, so that a feature that seldom varies neither divides by 0 nor
+    drowns the others.
     """
     spreads = _spreads(problem)
 

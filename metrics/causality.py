@@ -14,7 +14,7 @@ def residual(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> 
     """Mean over answers of how far the endogenous features lie from what their causes imply, lower is better.
 
     Summed over equations, in scaled units, in [0, inf); 0 where a method imposes them. This project's definition: the
-    difference between the sides of equation (7) of [1]_. None without answers or equations.
+    difference between the sides of equation (7) of Maragno et al. (2022). None without answers or equations.
 
     >>> from dataclasses import replace
     >>> from harness.models.equations import equations
@@ -22,11 +22,6 @@ def residual(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> 
     >>> causal = replace(problem, equations=equations(SPACE, TRAIN, {"income": {"formula": "2 * age"}}))
     >>> round(residual(factual, answers, causal), 9)  # 80 where 50 is implied, and 30 where 10 is, in a range of 100
     0.25
-
-    References
-    ----------
-    .. [1] Maragno, D., T. E. Röber, and I. Birbil (2022). Counterfactual explanations using optimization with
-       constraint learning. *OPT 2022: Optimization for Machine Learning*.
     """
     if not len(answers) or not problem.equations:
         return None

@@ -13,18 +13,14 @@ from harness.core.metric import metric, together
 def success_rate(asked: Asked) -> np.ndarray:
     """1 where at least one answer is valid, else 0, higher is better.
 
-    Averaged over factuals this is the coverage per factual of the PSO family ([1]_, section IV-D). 0 without answers.
+    Averaged over factuals this is the coverage per factual of the PSO family (Shekhar et al. (2023), section IV-D). 0
+    without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> success_rate(factual, answers, problem)
     1.0
     >>> success_rate(factual, answers.iloc[:0], problem)
     0.0
-
-    References
-    ----------
-    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
-       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     return (asked.where(asked.problem.valid(asked.answers)).counts > 0).astype(float)
 
@@ -34,17 +30,12 @@ def success_rate(asked: Asked) -> np.ndarray:
 def valid(asked: Asked) -> np.ndarray:
     """Number of distinct valid answers, in [0, inf), higher is better.
 
-    Over the number requested, which only the caller knows, this is the coverage per answer of the PSO family ([1]_,
-    section IV-D). 0 without answers.
+    Over the number requested, which only the caller knows, this is the coverage per answer of the PSO family (Shekhar
+    et al. (2023), section IV-D). 0 without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> valid(factual, answers.iloc[[0, 0, 1]], problem)  # one valid answer, given twice, and an invalid one
     1.0
-
-    References
-    ----------
-    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
-       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     rows = asked.answers[list(asked.problem.space.names)]
     distinct = asked.where(~rows.set_axis(range(rows.shape[1]), axis=1).assign(question=asked.question).duplicated())

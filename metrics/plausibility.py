@@ -28,17 +28,12 @@ COMPONENTS = 5  # of the density
 def ynn(asked: Asked) -> np.ndarray:
     """Mean share of the 5 nearest training rows that are *predicted* as desired, in [0, 1], higher is better.
 
-    yNN of [1]_, there nearest in Euclidean distance, here in Gower's; the earlier row first where two are as near. None
-    without answers.
+    yNN of Pawelczyk et al. (2021), there nearest in Euclidean distance, here in Gower's; the earlier row first where
+    two are as near. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(ynn(factual, answers, problem), 9)  # three of five, twice
     0.6
-
-    References
-    ----------
-    .. [1] Pawelczyk, M., S. Bielawski, J. van den Heuvel, T. Richter, and G. Kasneci (2021). CARLA: a Python library
-       to benchmark algorithmic recourse and counterfactual explanation algorithms. *NeurIPS Datasets and Benchmarks*.
     """
     return asked.mean(_predicted_desired(asked.problem)[_neighbours(asked).nearest])
 
@@ -48,17 +43,12 @@ def ynn(asked: Asked) -> np.ndarray:
 def knn(asked: Asked) -> np.ndarray:
     """Mean Gower distance to the 5 nearest training rows *labelled* as desired, in [0, inf), lower is better.
 
-    All such rows where there are fewer than 5. The fourth objective of [1]_, which takes rows of every label and may
-    weigh them. None without answers or such rows.
+    All such rows where there are fewer than 5. The fourth objective of Dandl et al. (2020), who take rows of every
+    label and may weigh them. None without answers or such rows.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(knn(factual, answers, problem), 9)  # to all five rows labelled granted: 0.374, then 0.45
     0.412
-
-    References
-    ----------
-    .. [1] Dandl, S., C. Molnar, M. Binder, and B. Bischl (2020). Multi-objective counterfactual explanations. *PPSN
-       XVI*.
     """
     if not _labelled_desired(asked.problem).any():
         return np.full(len(asked.counts), np.nan)
@@ -70,20 +60,15 @@ def knn(asked: Asked) -> np.ndarray:
 def lof(asked: Asked) -> np.ndarray:
     """Mean local outlier factor among the training rows *labelled* as desired, in (0, inf), lower is better.
 
-    The factor of [1]_: about 1 amid the data, larger outside. Euclidean in scaled columns, 20 neighbours (all others,
-    where fewer), over the distinct rows, since 20 copies of one row make a density without bound; of more than 5,000
-    of them a seeded sample. A number that may be missing has a second column, 1 at a gap, where its own is the median.
-    None without answers or with fewer than two such rows.
+    The factor of Breunig et al. (2000): about 1 amid the data, larger outside. Euclidean in scaled columns, 20
+    neighbours (all others, where fewer), over the distinct rows, since 20 copies of one row make a density without
+    bound; of more than 5,000 of them a seeded sample. A number that may be missing has a second column, 1 at a gap,
+    where its own is the median. None without answers or with fewer than two such rows.
 
     >>> from metrics._example import answers, factual, problem
     >>> inside, outside = answers.assign(income=80.0), answers.assign(income=500.0)
     >>> lof(factual, inside, problem) < lof(factual, outside, problem)
     True
-
-    References
-    ----------
-    .. [1] Breunig, M. M., H.-P. Kriegel, R. T. Ng, and J. Sander (2000). LOF: identifying density-based local outliers.
-       *SIGMOD*.
     """
     detector = _outlier_detector(asked.problem)
     if not len(asked.answers) or detector is None:

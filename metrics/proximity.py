@@ -18,18 +18,12 @@ from metrics._distances import absolute, categories, mad_scaled, numbers, over_a
 def categorical_proximity(asked: Asked) -> np.ndarray:
     """1 - mean share of the binary, ordinal and categorical features changed, in [0, 1], higher is better.
 
-    Mothilal family: [1]_, as in [2]_, appendix B. None without answers or such features.
+    Mothilal family: Mothilal et al. (2020), as in Maragno et al. (2022), appendix B. None without answers or such
+    features.
 
     >>> from metrics._example import answers, factual, problem
     >>> categorical_proximity(factual, answers, problem)  # none of three changed, then all three
     0.5
-
-    References
-    ----------
-    .. [1] Mothilal, R. K., A. Sharma, and C. Tan (2020). Explaining machine learning classifiers through diverse
-       counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
-    .. [2] Maragno, D., T. E. Röber, and I. Birbil (2022). Counterfactual explanations using optimization with
-       constraint learning. *OPT 2022: Optimization for Machine Learning*.
     """
     return 1.0 - over_answers(share_changed, categories(asked.problem.space), asked)
 
@@ -39,19 +33,12 @@ def categorical_proximity(asked: Asked) -> np.ndarray:
 def continuous_proximity(asked: Asked) -> np.ndarray:
     """- mean over answers of the summed changes of numbers, original units, in (-inf, 0], higher is better.
 
-    Mothilal family: [1]_, in original units as in [2]_, appendix B. None without answers or continuous
-    and integer features.
+    Mothilal family: Mothilal et al. (2020), in original units as in Maragno et al. (2022), appendix B. None without
+    answers or continuous and integer features.
 
     >>> from metrics._example import answers, factual, problem
     >>> continuous_proximity(factual, answers, problem)  # income + 50 and age + 10, then age - 10
     -35.0
-
-    References
-    ----------
-    .. [1] Mothilal, R. K., A. Sharma, and C. Tan (2020). Explaining machine learning classifiers through diverse
-       counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
-    .. [2] Maragno, D., T. E. Röber, and I. Birbil (2022). Counterfactual explanations using optimization with
-       constraint learning. *OPT 2022: Optimization for Machine Learning*.
     """
     return 0.0 - over_answers(absolute, numbers(asked.problem.space), asked)
 
@@ -61,17 +48,12 @@ def continuous_proximity(asked: Asked) -> np.ndarray:
 def proximity_cont(asked: Asked) -> np.ndarray:
     """Mean over answers and numbers of change / MAD, in [0, inf), lower is better.
 
-    PSO family: (8) and (9) of [1]_. MADs are those of the training rows, at least 1 % of the range. None without
-    answers or continuous and integer features.
+    PSO family: (8) and (9) of Shekhar et al. (2023). MADs are those of the training rows, at least 1 % of the range.
+    None without answers or continuous and integer features.
 
     >>> from metrics._example import answers, factual, problem
     >>> proximity_cont(factual, answers, problem)  # MADs are 25 and 10: (50/25 + 10/10) / 2, then (0 + 10/10) / 2
     1.0
-
-    References
-    ----------
-    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
-       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     return over_answers(mad_scaled(asked.problem), numbers(asked.problem.space), asked)
 
@@ -81,16 +63,11 @@ def proximity_cont(asked: Asked) -> np.ndarray:
 def proximity_cat(asked: Asked) -> np.ndarray:
     """Mean share of the binary, ordinal and categorical features changed, in [0, 1], lower is better.
 
-    PSO family: (10) and (11) of [1]_. None without answers or such features.
+    PSO family: (10) and (11) of Shekhar et al. (2023). None without answers or such features.
 
     >>> from metrics._example import answers, factual, problem
     >>> proximity_cat(factual, answers, problem)
     0.5
-
-    References
-    ----------
-    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
-       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     return over_answers(share_changed, categories(asked.problem.space), asked)
 
@@ -100,16 +77,11 @@ def proximity_cat(asked: Asked) -> np.ndarray:
 def proximity(asked: Asked) -> np.ndarray:
     """``proximity_cont`` and ``proximity_cat`` weighted by their numbers of features, in [0, inf), lower is better.
 
-    PSO family [1]_, whose paper leaves the weights open. None without answers.
+    PSO family: Shekhar et al. (2023) leave the weights open. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(proximity(factual, answers, problem), 9)  # (2 * 1.0 + 3 * 0.5) / 5
     0.7
-
-    References
-    ----------
-    .. [1] Shekhar, S., A. Salim, A. Bansode, V. Jinturkar, and A. Nayak (2023). A PSO based method to generate
-       actionable counterfactuals for high dimensional data. arXiv:2311.12825.
     """
     return over_answers(mad_scaled(asked.problem), asked.problem.space, asked)
 
@@ -176,16 +148,12 @@ def linf(asked: Asked) -> np.ndarray:
 def gower(asked: Asked) -> np.ndarray:
     """Mean over answers and features of the scaled changes of ``l1``, in [0, inf), lower is better.
 
-    One minus the similarity of [1]_, ordinal features by rank. At most 1 within the ranges of the training data, which
-    are the ones used. None without answers.
+    One minus the similarity of Gower (1971), ordinal features by rank. At most 1 within the ranges of the training
+    data, which are the ones used. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(gower(factual, answers, problem), 9)  # l1 over five features
     0.35
-
-    References
-    ----------
-    .. [1] Gower, J. C. (1971). A general coefficient of similarity and some of its properties. *Biometrics* 27(4).
     """
     return over_answers(_distances.gower, asked.problem.space, asked)
 

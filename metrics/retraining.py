@@ -17,17 +17,13 @@ share = partial(metric, better="higher", family="retraining", range=(0.0, 1.0), 
 def seeds(asked: Asked) -> np.ndarray:
     """Mean share of 20 models trained with other random seeds that say of a valid answer what was wanted.
 
-    [1]_ asks this of networks of other initial weights. In [0, 1], higher is better. None without a valid answer, for
-    estimators without a seed, and where it is not known how the model was trained (one of a file). So are all metrics
-    of this family; features' scaling and the threshold stay those of the model.
+    Black et al. (2022) ask this of networks of other initial weights. In [0, 1], higher is better. None without a
+    valid answer, for estimators without a seed, and where it is not known how the model was trained (one of a file). So
+    are all metrics of this family; features' scaling and the threshold stay those of the model.
 
     >>> from metrics._example import answers, factual, retrained
     >>> seeds(factual, answers, retrained)  # of one valid answer, an income of 80: other trees split at 50 and 90
     0.5
-
-    References
-    ----------
-    .. [1] Black, E., Z. Wang, M. Fredrikson, and A. Datta (2022). Consistent counterfactuals for deep models. *ICLR*.
     """
     return _kept(asked, "seeds")
 
@@ -51,15 +47,11 @@ def bootstrap(asked: Asked) -> np.ndarray:
 def leave_out_1(asked: Asked) -> np.ndarray:
     """Mean share of 20 models trained without 1 % of the rows that say of a valid answer what was wanted.
 
-    Without at least one; [1]_ leaves out a single row. As ``seeds`` otherwise.
+    Without at least one; Black et al. (2022) leave out a single row. As ``seeds`` otherwise.
 
     >>> from metrics._example import answers, factual, retrained
     >>> leave_out_1(factual, answers, retrained)
     0.5
-
-    References
-    ----------
-    .. [1] Black, E., Z. Wang, M. Fredrikson, and A. Datta (2022). Consistent counterfactuals for deep models. *ICLR*.
     """
     return _kept(asked, "leave_out_1")
 
@@ -98,16 +90,12 @@ def hyperparameters(asked: Asked) -> np.ndarray:
 def later(asked: Asked) -> np.ndarray:
     """Share of valid answers of which a model trained on the later rows alone says what was wanted.
 
-    The temporal shift of [1]_. In [0, 1], higher is better. The later rows are the test rows; None where rows are not
-    split by time (``split.time``). As ``seeds`` otherwise.
+    The temporal shift of Upadhyay et al. (2021). In [0, 1], higher is better. The later rows are the test rows; None
+    where rows are not split by time (``split.time``). As ``seeds`` otherwise.
 
     >>> from metrics._example import answers, factual, retrained
     >>> later(factual, answers, retrained) is None
     True
-
-    References
-    ----------
-    .. [1] Upadhyay, S., S. Joshi, and H. Lakkaraju (2021). Towards robust and reliable algorithmic recourse. *NeurIPS*.
     """
     return _kept(asked, "later")
 
@@ -118,17 +106,12 @@ def more_or_fewer(asked: Asked) -> np.ndarray:
     """Mean share of 20 models of twice the rows, or of all but 1 %, that say of a valid answer what was wanted.
 
     Ten are trained on the training rows and as many test rows (on all of these where there are fewer), ten without 1 %
-    of the training rows, the same for all ten; each has another random seed, as [1]_ retrains networks. None where
-    every row is a training row; as ``seeds`` otherwise.
+    of the training rows, the same for all ten; each has another random seed, as Jiang, Lan et al. (2023) retrain
+    networks. None where every row is a training row; as ``seeds`` otherwise.
 
     >>> from metrics._example import answers, factual, retrained
     >>> more_or_fewer(factual, answers, retrained)
     0.5
-
-    References
-    ----------
-    .. [1] Jiang, J., J. Lan, F. Leofante, A. Rago, and F. Toni (2023). Provably robust and plausible counterfactual
-       explanations for neural networks via robust optimisation. *ACML*.
     """
     return _kept(asked, "more_or_fewer")
 

@@ -29,19 +29,15 @@ NODES = 200_000  # of the search for one certificate: no clock, whose readings w
 def invalidation_rate(asked: Asked) -> np.ndarray:
     """Mean share of 1,000 noisy copies of a valid answer that are no longer valid, in [0, 1], lower is better.
 
-    The invalidation rate of [1]_, by samples. Normal noise of standard deviation 0.05 in scaled units moves each number
-    that is not immutable, integers as real numbers and beyond bounds too. The draws are seeded and the same for every
-    answer, so that methods meet the same noise. None without a valid answer or without such a feature.
+    The invalidation rate of Pawelczyk et al. (2023), by samples. Normal noise of standard deviation 0.05 in scaled
+    units moves each number that is not immutable, integers as real numbers and beyond bounds too. The draws are seeded
+    and the same for every answer, so that methods meet the same noise. None without a valid answer or without such a
+    feature.
 
     >>> from metrics._example import answers, factual, problem
     >>> near = answers.assign(income=[55.0, 30.0])  # one standard deviation above the split; the second is invalid
     >>> round(invalidation_rate(factual, near, problem), 1)
     0.2
-
-    References
-    ----------
-    .. [1] Pawelczyk, M., T. Datta, J. van den Heuvel, G. Kasneci, and H. Lakkaraju (2023). Probabilistically robust
-       recourse: navigating the trade-offs between costs and robustness in algorithmic recourse. *ICLR*.
     """
     names = perturbed(asked.problem.space)
     return 1.0 - _kept(asked, "normal", np.random.default_rng(0).normal(0.0, SIGMA, (DRAWS, len(names))))
@@ -76,18 +72,13 @@ def region_validity(asked: Asked) -> np.ndarray:
 def certified_radius_linf(asked: Asked) -> np.ndarray:
     """Mean over valid answers of the radius, in [0, 1], of the largest box proven valid around them; higher is better.
 
-    This project's definition, for the regions of [1]_. In scaled units over the numbers that are not immutable. A
-    radius counts at most 1, and as far as it is proven within 200,000 nodes of the search. None without a valid answer,
-    and for models that ``harness.certificate`` cannot look into.
+    This project's definition, for the regions of Maragno et al. (2024). In scaled units over the numbers that are not
+    immutable. A radius counts at most 1, and as far as it is proven within 200,000 nodes of the search. None without a
+    valid answer, and for models that ``harness.certificate`` cannot look into.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(certified_radius_linf(factual, answers, problem), 2)  # 30 of 100 above the only split
     0.3
-
-    References
-    ----------
-    .. [1] Maragno, D., J. Kurtz, T. E. Röber, R. Goedhart, Ş. İ. Birbil, and D. den Hertog (2024). Finding regions of
-       counterfactual explanations via robust optimization. *INFORMS Journal on Computing* 36(5).
     """
     return _certified(asked, "linf")
 
@@ -109,18 +100,13 @@ def certified_radius_l2(asked: Asked) -> np.ndarray:
 def delta_validity(asked: Asked) -> np.ndarray:
     """Mean share of valid answers that every model with weights at most 0.01 off says the same of; higher is better.
 
-    By the Δ-robustness of [1]_. In [0, 1], proven: ``harness.certificate.weights``, for linear models and networks, of
-    which more than one hidden layer gives a lower bound. None without a valid answer, and for models without weights,
-    such as trees.
+    By the Δ-robustness of Jiang, Leofante et al. (2023). In [0, 1], proven: ``harness.certificate.weights``, for linear
+    models and networks, of which more than one hidden layer gives a lower bound. None without a valid answer, and for
+    models without weights, such as trees.
 
     >>> from metrics._example import answers, factual, linear
     >>> delta_validity(factual, answers.assign(income=[80.0, 50.1]), linear)  # of two valid answers, by 0.3 and 0.001
     0.5
-
-    References
-    ----------
-    .. [1] Jiang, J., F. Leofante, A. Rago, and F. Toni (2023). Formalising the robustness of counterfactual
-       explanations for neural networks. *AAAI 37*.
     """
     return _weighed(asked, lambda box, inputs: box.worst(inputs, DELTA) > 0)
 
@@ -130,18 +116,13 @@ def delta_validity(asked: Asked) -> np.ndarray:
 def certified_delta(asked: Asked) -> np.ndarray:
     """Mean over valid answers of the greatest change of all weights proven to leave them valid; higher is better.
 
-    This project's definition, by the Δ-robustness of [1]_. In [0, 1], in units of the weights, which are those of the
-    estimator's own inputs: the same for all methods of a task, and no number to compare models by. As
-    ``delta_validity`` otherwise.
+    This project's definition, by the Δ-robustness of Jiang, Leofante et al. (2023). In [0, 1], in units of the weights,
+    which are those of the estimator's own inputs: the same for all methods of a task, and no number to compare models
+    by. As ``delta_validity`` otherwise.
 
     >>> from metrics._example import answers, factual, linear
     >>> round(certified_delta(factual, answers, linear), 4)  # 0.3 above the threshold; inputs 0.8, 0.5, 1, and the 1
     0.0909
-
-    References
-    ----------
-    .. [1] Jiang, J., F. Leofante, A. Rago, and F. Toni (2023). Formalising the robustness of counterfactual
-       explanations for neural networks. *AAAI 37*.
     """
     return _weighed(asked, lambda box, inputs: box.largest(inputs, MOST))
 

@@ -13,19 +13,12 @@ from harness.core.metric import metric, together
 def validity(asked: Asked) -> np.ndarray:
     """Share of the answers that the model puts where the target asks, in [0, 1], higher is better.
 
-    Mothilal family: [1]_, as in [2]_, appendix B. An answer with a value that does not exist is not valid.
-    None without answers.
+    Mothilal family: Mothilal et al. (2020), as in Maragno et al. (2022), appendix B. An answer with a value that does
+    not exist is not valid. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> validity(factual, answers, problem)  # an income of 80, not of 30, lies above the model's split at 50
     0.5
-
-    References
-    ----------
-    .. [1] Mothilal, R. K., A. Sharma, and C. Tan (2020). Explaining machine learning classifiers through diverse
-       counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
-    .. [2] Maragno, D., T. E. Röber, and I. Birbil (2022). Counterfactual explanations using optimization with
-       constraint learning. *OPT 2022: Optimization for Machine Learning*.
     """
     space, found = asked.problem.space, np.zeros(len(asked.answers), dtype=bool)
     existing = np.array([not faults for faults in space.incoherent(asked.answers)], dtype=bool)
