@@ -38,7 +38,7 @@ from harness.core.errors import HarnessError, choices
 from harness.core.method import prepare
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
-from harness.evaluation.contest import metrics_of
+from harness.evaluation.contest import metric_paths, metrics_of
 from harness.evaluation.study import SCORES, read_scores
 from harness.execution.experiment import Workers, run, run_groups
 from harness.execution.pool import Limits, Pool
@@ -136,8 +136,7 @@ def _seen(method: Any, plain: Mapping[str, Any]) -> list[str]:
 
 def _names(stored: StoredRun, wanted: Sequence[str]) -> list[str]:
     """The metrics that a run is to have: those that it was scored by, and those that are wanted now."""
-    known = (stored.meta.get("scored") or {"metrics": {"names": ()}})["metrics"]["names"]
-    return list(dict.fromkeys([*known, *wanted]))
+    return list(dict.fromkeys([*metric_paths(stored), *wanted]))
 
 
 def _answer(

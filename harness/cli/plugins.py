@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import sysconfig
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 
-from harness.core.packages import PLUGS, places
+from harness.core.packages import places, plugs
 
 CHOICES = ("dataset", "experiment", "method", "metrics", "model")
 OURS = {"harness", "methods", "metrics"}
@@ -18,7 +17,7 @@ LIBRARIES = {"site-packages", "dist-packages"}
 
 def installed() -> Iterator[tuple[str, str]]:
     """What is installed with an entry point of this group: who, in words, and the dotted name of its package."""
-    for entry in sorted(entry_points(group=PLUGS), key=lambda entry: entry.name):
+    for entry in plugs():
         yield f"the installed package {entry.dist.name if entry.dist else entry.name!r}", entry.value
 
 

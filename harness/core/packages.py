@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, entry_points, packages_distributions, requires
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, packages_distributions, requires
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 
@@ -76,14 +76,19 @@ def version(name: str) -> str | None:
         return distribution_version(brought_by[0]) if brought_by else None
 
 
+def plugs() -> list[EntryPoint]:
+    """What is installed with choices of its own: each value is the dotted name of a package."""
+    return sorted(entry_points(group=PLUGS), key=lambda entry: entry.name)
+
+
 def plugged() -> set[str]:
     """The top-level packages that bring choices of their own."""
-    return {entry.value.partition(".")[0] for entry in entry_points(group=PLUGS)}
+    return {entry.value.partition(".")[0] for entry in plugs()}
 
 
 def conf_folders() -> list[Path]:
     """The folders of choices: this package's own, then those of packages that bring some."""
-    found = (locate(entry.value) for entry in sorted(entry_points(group=PLUGS), key=lambda entry: entry.name))
+    found = (locate(entry.value) for entry in plugs())
     return [CONF, *(folder for folder in found if folder is not None)]
 
 

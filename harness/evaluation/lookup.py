@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from functools import cache
 
 from harness.core.errors import HarnessError, choices
 from harness.core.metric import Metric
@@ -31,16 +32,19 @@ def metric_named(name: str | Metric) -> Metric:
         if not isinstance(found, Metric):
             raise HarnessError(f"{name} is no metric; declare it with @metric of harness.core.metric.")
         return found
-    known: dict[str, Metric] = {}
-    package = importlib.import_module("metrics")
-    for entry in pkgutil.iter_modules(package.__path__):
-        if not entry.name.startswith("_"):
-            for value in vars(importlib.import_module(f"metrics.{entry.name}")).values():
-                if isinstance(value, Metric):
-                    known |= {value.name: value}
+    known = packaged()
     fitting = [metric for full, metric in known.items() if name in {full, full.rpartition("/")[2]}]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         raise HarnessError(f"there are several metrics {name!r}; say {', '.join(m.name for m in fitting)}.")
     raise HarnessError(f"there is no metric {name!r}; {choices(name, known)}.")
+
+
+@cache
+def packaged() -> dict[str, Metric]:
+    """All metrics of this package, by name."""
+    package = importlib.import_module("metrics")
+    names = [f"metrics.{entry.name}" for entry in pkgutil.iter_modules(package.__path__) if entry.name[0] != "_"]
+    values = (value for name in names for value in vars(importlib.import_module(name)).values())
+    return {value.name: value for value in values if isinstance(value, Metric)}

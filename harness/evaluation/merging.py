@@ -15,7 +15,7 @@ from harness.core.explanation import Status
 from harness.evaluation.pace import machine_of
 from harness.evaluation.study import SCORES, SHOWN, as_text, identity, named, posed, settings
 from harness.store.archive import ANSWERS, SWEEPS, Archive, answers_of, pack
-from harness.store.run import StoredRun, same_model
+from harness.store.run import StoredRun, model_of
 
 LIMITS = ("time_limit", "group_time_limit", "memory_limit", "threads", "n_counterfactuals")  # settings
 LATER = {"scored", "logged", "retrained", "objective", "setup"}  # of what is noted of a run, after it began
@@ -55,6 +55,15 @@ class Piece:
         """Features and equations."""
         equations = [{**entry, "model": None} for entry in self.meta.get("equations") or ()]
         return json.dumps([self.meta["space"], equations])
+
+    @cached_property
+    def model(self) -> list[Any]:
+        return model_of(self.stored)
+
+    @cached_property
+    def models(self) -> list[Any]:
+        """With those of learnt equations."""
+        return model_of(self.stored, equations=True)
 
     @cached_property
     def began(self) -> str:
@@ -178,9 +187,9 @@ def differences(pieces: Sequence[Piece]) -> Iterable[str]:
             yield f"{piece} has another question than {first}"
         elif alike.question != piece.question:
             yield f"{piece} has another question than {alike}"
-        elif not same_model(piece.stored, first.stored):
+        elif first.model != piece.model:
             yield f"{piece} has another estimator than {first}"
-        elif not same_model(piece.stored, alike.stored, equations=True):
+        elif alike.models != piece.models:
             yield f"{piece} has another estimator than {alike}"
         if not (runs[piece.run] is piece or runs[piece.run].extends(piece)):
             yield f"{piece} has other answers than {runs[piece.run]}"

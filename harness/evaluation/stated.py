@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
-import yaml  # type: ignore[import-untyped]
 
 from harness.core.explanation import Status
-from harness.core.packages import CONF
 from harness.core.tolerances import CLAIM, READING, VALUE_TIE
 from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
 from harness.evaluation.contest import metric_paths, metrics_of
+from harness.evaluation.lookup import packaged
 from harness.evaluation.study import SCORES, read_scores
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun
@@ -37,11 +34,12 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     verdicts
         Those that the checker comes to now.
     """
-    stored = {(verdict["factual"], verdict["ce"]): verdict for verdict in run.verdicts()}
+    kept = run.verdicts()
+    stored = {(verdict["factual"], verdict["ce"]): verdict for verdict in kept}
     plain = json.loads(json.dumps(to_plain(list(verdicts))))
     now = {(verdict["factual"], verdict["ce"]): verdict for verdict in plain}
     other = [key for key in now.keys() & stored.keys() if not _alike(now[key], stored[key])]
-    surplus = len(run.verdicts()) - len(now.keys() & stored.keys())
+    surplus = len(kept) - len(now.keys() & stored.keys())
     if other or surplus:
         yield f"{len(other) + surplus} stored verdicts are others than the checker's"
     yield from _mistold(run)
@@ -58,7 +56,7 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     counts, scores = scoring.score(run, scoring.stored_problems(run), known, population), read_scores(run)
     named = {name.removeprefix(scoring.NEAREST) for name in metrics_of(run)}
     columns = {name.removeprefix(scoring.NEAREST) for name in scores} - {*scoring.COUNTS, *scoring.GROUPED}
-    if unnamed := sorted((columns - named) & (_ours() if len(named) < len(metric_paths(run)) else columns)):
+    if unnamed := sorted((columns - named) & (packaged().keys() if len(named) < len(metric_paths(run)) else columns)):
         yield f"its scores have columns of metrics that it does not name: {', '.join(unnamed)}"
     columns = {metric.name for metric in known} | {scoring.NEAREST + m.name for m in known if m.over != "returned"}
     if lost := sorted(columns - {*scores}):
@@ -105,11 +103,3 @@ def _mistold(run: StoredRun) -> Iterator[str]:
         wrong += int((~target.holds(run.classifier, frame.loc[those])).sum())
     if wrong:
         yield f"{wrong} people are left out as having what is wanted, of whom the model says otherwise"
-
-
-@cache
-def _ours() -> frozenset[str]:
-    """The names of all metrics that choices of this package name."""
-    known = [yaml.safe_load(path.read_text()) for path in (CONF / "metrics").glob("*.yaml")]
-    paths = {path for given in known for path in (*given.get("names", ()), *given.get("priced", ()))}
-    return frozenset(pkgutil.resolve_name(path).name for path in paths)

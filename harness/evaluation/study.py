@@ -19,7 +19,7 @@ from harness.core.wording import some
 from harness.evaluation import pace, scoring, statistics
 from harness.evaluation.statistics import Estimate
 from harness.store.archive import answers_of
-from harness.store.run import StoredRun, same_model, stored_runs, sweep_lines
+from harness.store.run import StoredRun, model_of, stored_runs, sweep_lines
 
 SCORES = "scores.csv"
 # Settings that are no part of what is asked: how it is scored, shown and kept.
@@ -450,14 +450,15 @@ def _unlike(
     labels: Sequence[tuple[str, str, str]], runs: Sequence[StoredRun], metas: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """A sentence for each method that asked another model, or about others, than the first of its task."""
-    first: dict[str, tuple[str, Any, StoredRun]] = {}
+    first: dict[str, tuple[str, Any, Any]] = {}
     found = []
     for (task, method, _), run, meta in zip(labels, runs, metas, strict=True):
         asked = meta.get("data_sha256"), (run.path / "factuals.jsonl").read_bytes()
-        known, those, other = first.setdefault(task, (method, asked, run))
-        if those == asked and same_model(run, other):
+        model = model_of(run)
+        known, people, other = first.setdefault(task, (method, asked, model))
+        if (people, other) == (asked, model):
             continue
-        unlike = "about other people or data" if those != asked else "of another model"
+        unlike = "about other people or data" if people != asked else "of another model"
         found.append(
             f"{task}: {method} was asked {unlike} than {known}, and does not compare with it; "
             f"run all methods of the task again."

@@ -317,20 +317,16 @@ def _last(key: str, read: Callable[[], Any]) -> Any:
     return _read[key]
 
 
-def same_model(one: StoredRun, other: StoredRun, equations: bool = False) -> bool:
-    """Whether two runs asked models that hold the same, whichever process wrote them, and are read alike.
+def model_of(run: StoredRun, equations: bool = False) -> list[Any]:
+    """How a run's model is read, and what its file holds, whichever process wrote it: equal of equal models.
+
+    The files of a paper's authors are named, not looked into.
 
     Parameters
     ----------
     equations
         Whether learnt equations are to be the same, too.
     """
-    told, held = zip(*(_model(run, equations) for run in (one, other)), strict=True)
-    return told[0] == told[1] and all(_holds(path) == _holds(held[1][name]) for name, path in held[0].items())
-
-
-def _model(run: StoredRun, equations: bool) -> tuple[list[Any], dict[str, Path]]:
-    """How a run's model is read, with the names of its files; and the files, but for those of a paper's authors."""
     meta = run.meta
     config, file = meta["config"], meta.get("model_file") or {}
     names = {file.get("file") or "estimator.skops"}
@@ -341,8 +337,8 @@ def _model(run: StoredRun, equations: bool) -> tuple[list[Any], dict[str, Path]]
     if equations:
         names |= {entry["model"] for entry in meta.get("equations") or () if isinstance(entry["model"], str)}
         told.append(config.get("dataset", {}).get("causality"))
-    held = {name: run.path / name for name in names - published(meta) if (run.path / name).is_file()}
-    return [*told, sorted(held)], held
+    paths = (run.path / name for name in names - published(meta))
+    return [*told, {path.name: _holds(path) for path in paths if path.is_file()}]
 
 
 def _holds(path: Path) -> str:
