@@ -36,7 +36,7 @@ def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
         except HarnessError as fault:
             log.error("%s", fault)
             troubled += 1
-    log_study(numbers)
+    log_study(numbers, folder)
     if numbers.study.name != UNNAMED and len(numbers.study.methods) > 1:
         results.info("%s", page.write(folder, numbers))
     keep(numbers.study, folder)

@@ -44,6 +44,7 @@ from harness.execution.experiment import Workers, run, run_groups
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import WHICH, Task
 from harness.reports import groups
+from harness.store import mlflow as tracking
 from harness.store.rows import write_whole
 from harness.store.run import StoredRun
 
@@ -121,6 +122,8 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) ->
     fault = None
     if state != "skipped" or stored.meta.get("scored") != scored or not stored.meta.get("logged", True):
         fault = _score(stored, task, metrics, plain, scored)
+    elif fingerprint not in tracking.logged(folder.name):  # of an archive, or once logged elsewhere
+        log_run(stored, plain)
     scores = read_scores(stored)
     log.info("%s  %s", title, _line(stored, scores, state, plain["n_factuals"] if plain["factuals"] in WHICH else 0))
     if plain["group"] and os.environ[CELLS] == "1":
@@ -218,9 +221,11 @@ def _score(
 
 
 def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
-    """The weighted sum of means; one of a metric that no answer could be scored by counts 0. NaN without questions.
+    """The weighted sum of means. NaN without questions.
 
-    Questions of which it is proven that no counterfactual exists are left out.
+    Where no answer could be scored by a metric: 0 of one whose weight is positive, and -inf in all of one whose weight
+    is negative, or finding nothing would be best. Questions of which it is proven that no counterfactual exists are
+    left out.
     """
     scores = scores[~(scores["impossible"] > 0)]
     if scores.empty:
@@ -229,7 +234,10 @@ def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     for name in weights:
         if name not in means:
             raise HarnessError(f"optimise has {name!r}, which is no score of this run; {choices(name, means.index)}.")
-    return float(sum(weight * means[name] for name, weight in weights.items() if not math.isnan(means[name])))
+    lacking = {name for name in weights if math.isnan(means[name])}
+    if any(weights[name] < 0 for name in lacking):
+        return -math.inf
+    return float(sum(weight * means[name] for name, weight in weights.items() if name not in lacking))
 
 
 def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,17 @@ import pandas as pd
 from hydra.core.hydra_config import HydraConfig
 
 from harness.cli.process import SWEEP
+from harness.core.explanation import Reason
 from harness.core.metric import CRITERIA
 from harness.core.wording import changes
 from harness.evaluation import export
+from harness.evaluation.contest import SECONDS, Criterion
 from harness.evaluation.numbers import Numbers, numbers_of
 from harness.evaluation.study import FAULTS, Entry, Study, flat
 from harness.reports.markup import DASH
 from harness.store import mlflow as tracking
 from harness.store.mlflow import HEADLINES, UNNAMED
-from harness.store.run import StoredRun
+from harness.store.run import StoredRun, stored_runs
 
 HIDDEN = {"dataset", "metrics", "force", "rescore", "output_dir", "dry", "export"}  # of settings; config.yaml has them
 PARAMETERS = (  # of settings, beside those of method and model; others are tags, so that runs differ from the first on
@@ -53,6 +56,7 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     settings = dict(flat({key: value for key, value in plain.items() if key not in HIDDEN}))
     params = {key: names[key] for key in ("method", "model")}
     params |= {key: settings[key] for key in settings if key in PARAMETERS or key.startswith(("method.", "model."))}
+    tags["state"] = "answered" if entry.refusal is None else "refused"
     tags |= {f"setting.{key}": str(value) for key, value in settings.items() if key not in params}
     command = shlex.join(["python", "-m", "harness", *HydraConfig.get().overrides.task])
     tags |= {"mlflow.source.name": command, "mlflow.source.type": "LOCAL", "mlflow.note.content": _note(entry)}
@@ -67,8 +71,11 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     )
 
 
-def log_study(numbers: Numbers) -> None:
-    """Give each run of a study its name in it, and beside its numbers those of the comparison."""
+def log_study(numbers: Numbers, folder: Path) -> None:
+    """Give each run of a study its name in it, and beside its numbers those of the comparison.
+
+    Runs of its folder that others took the place of go to MLflow's trash: they would stand beside these as equals.
+    """
     found = {}
     for entry in numbers.study.entries:
         for part in entry.of_seeds:
@@ -77,7 +84,8 @@ def log_study(numbers: Numbers) -> None:
                 seed = f", seed {meta['seed']}" if entry.seeds > 1 else ""
                 name = f"{entry.task.replace(' / ', '/')}/{entry.method}{seed}"
                 found[meta["fingerprint"]] = name, _note(part), _logged(numbers, part) | _standing(numbers, entry)
-    tracking.amend(numbers.study.name, found, ("rank/", "common/"))
+    earlier = {str(run.meta.get("fingerprint")) for run in stored_runs(folder)} - {*found}
+    tracking.amend(numbers.study.name, found, earlier, ("rank/", "common/", "n/common_"))
 
 
 def _note(entry: Entry) -> str:
@@ -92,7 +100,7 @@ def _note(entry: Entry) -> str:
 
 
 def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:
-    """An entry's numbers by name, and intervals of coverage and of criteria.
+    """An entry's numbers by name, intervals and questions of coverage and of criteria, and how missing answers ended.
 
     The first that one looks for are without a family; the five criteria have both their names and the metrics'.
     """
@@ -100,11 +108,14 @@ def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:
         return {}
     own = numbers_of(entry, list(numbers.metrics))
     named = {"coverage": own["coverage"]}
-    named |= {criterion.name: own[criterion.metric] for criterion in numbers.criteria if criterion.metric in own}
+    named |= {_key(criterion): own[criterion.metric] for criterion in numbers.criteria if criterion.metric in own}
     own |= {name: estimate for name, estimate in named.items() if name in CRITERIA}
     logged = {_family(name): estimate.value for name, estimate in own.items()}
     for name, estimate in named.items():
         logged |= {f"interval/{name}_low": estimate.low, f"interval/{name}_high": estimate.high}
+        logged[f"n/{name}"] = estimate.n
+    ended = Counter(reason for outcome in entry.outcomes for reason in Counter(outcome["ended"]).elements())
+    logged |= {f"ended/{reason}".replace(" ", "_"): float(ended[reason]) for reason in Reason}
     return {UNNAMED.sub("_", name): value for name, value in logged.items()}
 
 
@@ -114,13 +125,19 @@ def _family(name: str) -> str:
     return family + name.replace(" ", "_")
 
 
+def _key(criterion: Criterion) -> str:
+    """A criterion's name; of a further metric its own, as MLflow takes no Δ of a heading."""
+    named = criterion.name in (*CRITERIA, SECONDS)
+    return criterion.name if named else criterion.metric.replace("/", "_")
+
+
 def _standing(numbers: Numbers, entry: Entry) -> dict[str, float]:
-    """By criterion, the common mean and the mean normalised rank among the methods of the study."""
+    """By criterion, common mean, its questions and mean normalised rank among the methods of the study."""
     compared = numbers.compared(entry)
-    lines = {c.name: compared[c.metric] for c in numbers.criteria if c.metric in compared}
+    lines = {_key(c): compared[c.metric] for c in numbers.criteria if c.metric in compared}
     return {
-        UNNAMED.sub("_", f"{key}/{name}"): float(line[key])
+        UNNAMED.sub("_", f"{family}{name}"): float(line[key])
         for name, line in lines.items()
-        for key in ("rank", "common")
+        for key, family in (("rank", "rank/"), ("common", "common/"), ("common_n", "n/common_"))
         if key in line
     }

@@ -319,7 +319,8 @@ def outcome(run: StoredRun, without: Collection[Any] = ()) -> dict[str, Any]:
 
     ``status``: rows by status; ``verdict``: answers by the checker's word; ``details``: distinct reasons of refusal and
     failure; ``reasons``: why questions have no first answer, and of how many each is said; ``missing``: of all answers
-    without a counterfactual, how many ended with which status and why; ``timed_beside``: whether anything was timed
+    without a counterfactual, how many ended with which status and why, and ``ended``, by the reason's word alone;
+    ``timed_beside``: whether anything was timed
     beside other factuals or runs, which makes its seconds longer.
     """
     apart = set(map(str, without))
@@ -332,6 +333,7 @@ def outcome(run: StoredRun, without: Collection[Any] = ()) -> dict[str, Any]:
         "details": list(dict.fromkeys(row["detail"] for row in rows if row["status"] in bad)),
         "reasons": dict(Counter(reason(row) for row in rows if row["row"] is None and row["ce"] == 1).most_common()),
         "missing": dict(Counter(f"{row['status']}: {reason(row)}" for row in rows if row["row"] is None)),
+        "ended": dict(Counter(row["reason"] for row in rows if row["row"] is None)),
         "timed_beside": any(row.get("jobs", 1) * row.get("beside", 1) > 1 for row in rows),
     }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.evaluation.contest import criteria_of
 from harness.evaluation.study import Study
+from harness.reports.markup import ARROWS
 from harness.store import mlflow
 
 FILES = ("report.html", "table.md", "table.tex", "table.csv", "summary.md", "summary.csv", "pairs.csv", "figures")
@@ -19,4 +21,6 @@ def keep(study: Study, folder: Path) -> None:
     runs = sum(len(entry.runs) for entry in study.entries)
     lists = {"data sets": study.datasets, "methods": study.methods}
     named = "; ".join(f"{len(names)} {kind}: {', '.join(names)}" for kind, names in lists.items())
-    mlflow.log_study(study.name, f"**{study.name}**: {runs} runs, {len(study.tasks)} tasks; {named}.", files)
+    criteria = criteria_of(run for entry in study.entries for run in entry.runs)
+    arrows = {criterion.name: ARROWS[criterion.better] for criterion in criteria}
+    mlflow.log_study(study.name, f"**{study.name}**: {runs} runs, {len(study.tasks)} tasks; {named}.", files, arrows)

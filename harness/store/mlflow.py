@@ -16,7 +16,7 @@ import sqlite3
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,7 +35,7 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # read where MLflow is imp
 from mlflow import MlflowClient
 from mlflow.data.code_dataset_source import CodeDatasetSource
 from mlflow.data.meta_dataset import MetaDataset
-from mlflow.entities import DatasetInput, InputTag, Metric, Param, RunTag
+from mlflow.entities import DatasetInput, InputTag, LifecycleStage, Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 from mlflow.types import ColSpec, Schema
@@ -286,15 +286,16 @@ def _log_data(run: str, data: Data) -> None:
 
 
 @_naming_a_full_disk()
-def log_study(experiment: str, note: str, files: Sequence[Path]) -> None:
+def log_study(experiment: str, note: str, files: Sequence[Path], arrows: Mapping[str, str]) -> None:
     """Keep files and folders in the run of an experiment that is about all others, which is made where there is none.
 
-    Nothing is kept where there is no such experiment. Its saved view is set, too.
+    Nothing is kept where there is no such experiment. Its saved view is set, too; ``arrows`` say which way criteria are
+    better.
     """
     client = _client()
-    if (found := client.get_experiment_by_name(experiment)) is None:
+    if (found := _found(experiment)) is None:
         return
-    key, view = f"mlflow.sharedViewState.{VIEW}", _view()
+    key, view = f"mlflow.sharedViewState.{VIEW}", _view(arrows)
     if found.tags.get(key) != view:
         client.set_experiment_tag(found.experiment_id, key, view)
     known = client.search_runs([found.experiment_id], f"tags.{STUDY} = '{experiment}'", max_results=1)
@@ -308,16 +309,18 @@ def log_study(experiment: str, note: str, files: Sequence[Path]) -> None:
     client.set_terminated(run.info.run_id)
 
 
-def _view() -> str:
+def _view(arrows: Mapping[str, str]) -> str:
     """A view of MLflow's page of runs as it saves one: columns, and charts in the order of ``HEADLINES``, others after.
 
-    By itself it would show no numbers in its list, and sort sections and charts by name.
+    By itself it would show no numbers in its list, and sort sections and charts by name. Charts say which way is
+    better: of what has no arrow of its own, such as coverage, higher.
     """
     section = {"uuid": "headlines", "name": "Model metrics", "display": True, "isReordered": True}
     charts = [
         {
             **{"type": "BAR", "uuid": f"headline-{name}", "metricSectionId": section["uuid"], "metricKey": name},
-            **{"displayName": name, "runsCountToCompare": 20, "deleted": False, "isGenerated": True},
+            **{"displayName": f"{name} {arrows.get(name, '↑')}"},
+            **{"runsCountToCompare": 20, "deleted": False, "isGenerated": True},
         }
         for name in HEADLINES
     ]
@@ -329,7 +332,7 @@ def _view() -> str:
 
 def page(experiment: str) -> str:
     """How to look at an experiment's runs side by side: a command, and the page to open."""
-    found = _client().get_experiment_by_name(experiment)
+    found = _found(experiment)
     identity = "" if found is None else f"/#/experiments/{found.experiment_id}/runs?viewStateShareKey={VIEW}"
     identity += "   (its charts: &compareRunsMode=CHART)" if identity else ""
     store = os.environ["MLFLOW_TRACKING_URI"]
@@ -363,7 +366,7 @@ def runs(experiment: str) -> dict[str, str]:
     served = store.startswith(("http://", "https://"))
     if served:
         _reach(store)
-    found = _client().get_experiment_by_name(experiment)
+    found = _found(experiment)
     if found is None:
         return {}
     home = store.rstrip("/") if served else "http://127.0.0.1:5000"
@@ -382,15 +385,31 @@ def _runs(experiment_id: str) -> dict[str, Any]:
             return kept
 
 
+@lru_cache(maxsize=64)
 @_naming_a_full_disk()
-def amend(experiment: str, found: Mapping[str, tuple[str, str, Mapping[str, float]]], families: Sequence[str]) -> None:
+def logged(experiment: str) -> frozenset[str]:
+    """Fingerprints of the runs that an experiment had when this process first asked."""
+    found = _found(experiment)
+    return frozenset(() if found is None else _runs(found.experiment_id))
+
+
+@_naming_a_full_disk()
+def amend(
+    experiment: str,
+    found: Mapping[str, tuple[str, str, Mapping[str, float]]],
+    earlier: Collection[str],
+    families: Sequence[str],
+) -> None:
     """Rename and describe runs of an experiment, and log metrics of them: name, note and metrics by fingerprint.
 
     Only what differs from what is there is logged. An earlier number that is none any more, of those that begin with
-    one of ``families`` or are named now, becomes NaN.
+    one of ``families`` or are named now, becomes NaN. Runs whose fingerprints are among ``earlier`` go to MLflow's
+    trash.
     """
-    known, client, now = _client().get_experiment_by_name(experiment), _client(), get_current_time_millis()
+    known, client, now = _found(experiment), _client(), get_current_time_millis()
     for fingerprint, run in ({} if known is None else _runs(known.experiment_id)).items():
+        if fingerprint in earlier:
+            client.delete_run(run.info.run_id)
         if fingerprint not in found:
             continue
         name, note, metrics = found[fingerprint]
@@ -405,10 +424,19 @@ def amend(experiment: str, found: Mapping[str, tuple[str, str, Mapping[str, floa
             client.log_batch(run.info.run_id, metrics=values, tags=tags)
 
 
+def _found(name: str) -> Any:
+    """The experiment of a name; None where there is none, or it is in MLflow's trash."""
+    found = _client().get_experiment_by_name(name)
+    return None if found is None or found.lifecycle_stage == LifecycleStage.DELETED else found
+
+
 @lru_cache(maxsize=64)
 def _experiment(name: str, folder: Path) -> str:
     client = _client()
     found = client.get_experiment_by_name(name)
+    if found is not None and found.lifecycle_stage == LifecycleStage.DELETED:
+        log.info("%s was in MLflow's trash; it is restored, as a name is given once.", name)
+        client.restore_experiment(found.experiment_id)
     if found is not None:
         return found.experiment_id
     local = os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import sqlite3
 import subprocess
 import sys
 import threading
+import zlib
+from collections.abc import Iterator
 from contextlib import closing
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
+from mlflow import MlflowClient
 
 from harness.core import packages
 from harness.core.errors import HarnessError
@@ -30,7 +37,7 @@ ADDRESS = "/#/experiments/7/runs?viewStateShareKey=ce-harness"
 )
 def test_the_page_is_that_of_the_store(store: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server has its own page, and needs no other one to be started."""
-    found = SimpleNamespace(experiment_id="7")
+    found = SimpleNamespace(experiment_id="7", lifecycle_stage="active")
     client = SimpleNamespace(get_experiment_by_name={"study": found}.get)
     monkeypatch.setattr(mlflow, "_client", lambda: client)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
@@ -44,6 +51,50 @@ def test_the_command_runs_whatever_the_path(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(mlflow, "_client", lambda: SimpleNamespace(get_experiment_by_name=lambda name: None))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///mlflow.db")
     assert f"{sys.executable} -m mlflow ui" in mlflow.page("study")
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MlflowClient]:
+    """Of a new store."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    monkeypatch.setattr(mlflow, "_client", lru_cache(mlflow._client.__wrapped__))
+    mlflow._experiment.cache_clear()
+    mlflow.prepare(tmp_path)
+    yield mlflow._client()
+    mlflow.close()
+    mlflow._experiment.cache_clear()
+
+
+def log(folder: Path, fingerprint: str) -> None:
+    shown = mlflow.Shown("a/run", {"fingerprint": fingerprint}, {}, {"coverage": 0.5})
+    mlflow.log_stored("study", folder, shown, pd.DataFrame(), {}, mlflow.Data("toy", "abc", {"age": "double"}, "test"))
+
+
+def test_runs_that_others_took_the_place_of_go_to_the_trash(client: MlflowClient, tmp_path: Path) -> None:
+    """Those of this folder: another folder's stay. An experiment in the trash lacks all runs, and comes back."""
+
+    def shown() -> dict[str, float]:
+        runs = client.search_runs([found.experiment_id])
+        return {run.data.tags["fingerprint"]: run.data.metrics["coverage"] for run in runs}
+
+    for fingerprint in ("old", "new", "other"):
+        log(tmp_path, fingerprint)
+    found = client.get_experiment_by_name("study")
+    mlflow.amend("study", {"new": ("a name", "a note", {"coverage": 0.75})}, {"old", "never logged"}, ())
+    assert shown() == {"new": 0.75, "other": 0.5}
+    assert mlflow.logged.__wrapped__("study") == {"new", "other"}
+    client.delete_experiment(found.experiment_id)
+    assert mlflow.logged.__wrapped__("study") == mlflow.runs("study").keys() == set()
+    mlflow.amend("study", {}, {"new"}, ())
+    mlflow._experiment.cache_clear()
+    log(tmp_path, "new")
+    assert shown()["new"] == 0.5
+
+
+def test_charts_say_which_way_is_better() -> None:
+    packed = json.loads(mlflow._view({"proximity": "↓", "plausibility": "↑"}))["state"].removeprefix("deflate;")
+    charts = json.loads(zlib.decompress(base64.b64decode(packed)))["compareRunCharts"]
+    assert [chart["displayName"] for chart in charts][:3] == ["coverage ↑", "validity ↑", "proximity ↓"]
 
 
 @pytest.mark.parametrize("status", [404, 503])
