@@ -37,8 +37,8 @@ def verdicts(run: StoredRun) -> list[dict[str, Any]]:
     and as ``verdict``: ``accepted``,
     ``none`` where there is no counterfactual, or its first fault: ``invalid`` (target missed), ``incoherent`` (a value
     that does not exist, of which the model says nothing), ``not permitted`` (by the question's constraints), ``beyond
-    its limits`` (those that the method stated), ``worse than claimed``, ``late``. ``region``, where the answer has one,
-    is as ``harness.evaluation.regions.verdict`` has it.
+    its limits`` (those that the method stated), ``worse than claimed``, ``late``, ``repeated`` (as one accepted before
+    it of the same question). ``region``, where the answer has one, is as ``harness.evaluation.regions.verdict`` has it.
     """
     space, classifier, objective = run.space, run.classifier, run.objective
     frame, targets = run.factuals()
@@ -46,13 +46,17 @@ def verdicts(run: StoredRun) -> list[dict[str, Any]]:
     wrong = group_faults(run)
     result = []
     rows = run.rows()
-    valid = valid_places(rows, space, classifier, targets)
+    valid, given = valid_places(rows, space, classifier, targets), set[tuple[Any, ...]]()
     for place, row in enumerate(rows):
         identity = row["factual"]
         verdict: dict[str, Any] = {"factual": identity, "ce": row["ce"], "verdict": "none"}
         if row["row"] is not None:
             question = frame.loc[[identity]], space, classifier, targets[identity], objective, imposed
             verdict |= examine(row, *question, True if place in valid else None)
+        if verdict["verdict"] == ACCEPTED:
+            point = identity, *("" if missing(value) else value for value in row["row"].values())
+            verdict["verdict"] = "repeated" if point in given else ACCEPTED
+            given.add(point)
         if identity in wrong and verdict["verdict"] in {"none", ACCEPTED, "late"}:
             verdict["verdict"] = wrong[identity]
         result.append(verdict)

@@ -144,8 +144,17 @@ class Contest:
         return statistics.pairs(self.values, self.answered[list(self.values)])
 
     @cached_property
+    def counted(self) -> pd.DataFrame:
+        """As ``answered``; of diversity only of methods that take part, whether a question has as many as asked for."""
+        if self.criterion.name != DIVERSITY:
+            return self.answered
+        return self.values.notna().astype("boolean").where(self.answered[list(self.values)].notna())
+
+    @cached_property
     def common(self) -> Common:
-        return statistics.common(self.values, self.coverage)
+        """Of methods that cover enough; of diversity, that also fill enough, as one that does not has few questions."""
+        enough = [name for name in statistics.comparable(self.coverage) if name in self.values]
+        return statistics.common(self.values, self.counted[enough].mean().astype(float))
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
@@ -169,7 +178,7 @@ class Contest:
         """The methods with the best common mean among those that answer no less than who answers most."""
         if not self.common.enough:
             return set()
-        return statistics.best(self.common.means, self.criterion.better, self.answered)
+        return statistics.best(self.common.means, self.criterion.better, self.counted)
 
     @cached_property
     def places(self) -> dict[str, int]:

@@ -18,6 +18,8 @@ COLUMNS = (
     "common", "common_low", "common_high", "common_n", "rank", "best",
 )  # fmt: skip
 
+_STOPPED = ("cpu_seconds", "model_seconds")  # not known of a question that was stopped
+
 PAIRED = (
     "task", "criterion", "first", "second", "n", "difference", "low", "high", "p", "only_first", "only_second",
     "mcnemar",
@@ -30,9 +32,10 @@ def numbers_of(entry: Entry, metrics: Sequence[str]) -> dict[str, Estimate]:
     Seconds: ``seconds`` and ``seconds_p95`` of all questions, ``cpu_seconds``, ``model_seconds``,
     ``setup_seconds`` and ``setup_cpu_seconds``. Memory: ``peak_mib``.
     """
-    n = len(entry.table)
+    known = {name: int(entry.table[name].notna().sum()) for name in _STOPPED if name in entry.table}
     found = {"coverage": entry.coverage}
-    found |= {name: Estimate(value, math.nan, math.nan, n) for name, value in _plain(entry).items()}
+    for name, value in _plain(entry).items():
+        found[name] = Estimate(value, math.nan, math.nan, known.get(name, len(entry.table)))
     return found | {name: entry.mean(name) for name in metrics if name in entry.table}
 
 

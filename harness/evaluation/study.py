@@ -46,7 +46,7 @@ TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals
 ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
 SHOWN = 5  # questions of a sentence
 BESIDE = "Seconds of {} of {} runs were taken while other factuals or runs went on: they are no fair times."
-FAULTS = ("invalid", "incoherent", "not permitted", "late", "beyond its limits", "worse than claimed")
+FAULTS = ("invalid", "incoherent", "not permitted", "late", "beyond its limits", "worse than claimed", "repeated")
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,8 @@ class Entry:
         known = [meta["setup"] for meta in self.metas if meta.get("setup")]
         if not known:
             return float(self.table["fit_seconds"].max()) if len(self.table) else math.nan, math.nan
-        return tuple(float(np.mean([each[name] or math.nan for each in known])) for name in ("seconds", "cpu_seconds"))  # type: ignore[return-value]
+        seconds, cpu = (pd.Series([each[name] for each in known], dtype=float) for name in ("seconds", "cpu_seconds"))
+        return float(seconds.mean(skipna=False)), float(cpu.mean(skipna=False))
 
     @cached_property
     def groups(self) -> dict[str, float]:
@@ -212,15 +213,15 @@ class Study:
     faults
         A sentence for each such proof that an accepted counterfactual refutes, and for each method that was asked
         about other people or data than the rest of its task.
-    machines
-        Sentences about seconds that were not taken on the machine of most of a task's runs.
+    calibrations
+        Of machines, by which seconds are compared.
     """
 
     name: str
     entries: tuple[Entry, ...]
     impossible: Mapping[tuple[str, str], Mapping[Any, str]]
     faults: tuple[str, ...]
-    machines: tuple[str, ...] = ()
+    calibrations: tuple[pace.Calibration, ...] = ()
 
     @classmethod
     def of(cls, folder: Path) -> Study:
@@ -238,9 +239,8 @@ class Study:
         """A study of some runs that are scored. ``known``: of machines."""
         metas = [run.meta for run in runs]
         labels = named(metas)
-        factors, notes = pace.paces(
-            [(task, method, m) for (task, method, _), m in zip(labels, metas, strict=True)], known
-        )
+        known = tuple(known)
+        factors, _ = pace.paces([(task, method, m) for (task, method, _), m in zip(labels, metas, strict=True)], known)
         tables = list(map(_paced, runs, factors))
         groups: dict[tuple[str, str], list[int]] = {}
         for place, (task, method, _) in enumerate(labels):
@@ -269,7 +269,7 @@ class Study:
                     paces=tuple(factors[place] for place in places),
                 )
             )
-        return cls(name, tuple(entries), impossible, (*faults, *_unlike(labels, runs, metas)), notes)
+        return cls(name, tuple(entries), impossible, (*faults, *_unlike(labels, runs, metas)), known)
 
     @property
     def tasks(self) -> list[str]:
@@ -301,9 +301,11 @@ class Study:
 
     def clocks(self, tasks: Collection[str]) -> list[str]:
         """Sentences about seconds of some tasks: taken while other factuals or runs went on, or on other machines."""
-        outcomes = [outcome for entry in self.entries if entry.task in tasks for outcome in entry.outcomes]
+        entries = [entry for entry in self.entries if entry.task in tasks]
+        outcomes = [outcome for entry in entries for outcome in entry.outcomes]
         count = sum(outcome["timed_beside"] for outcome in outcomes)
-        return [*([BESIDE.format(count, len(outcomes))] if count else []), *self.machines]
+        runs = [(entry.task, entry.method, meta) for entry in entries for meta in entry.metas]
+        return [*([BESIDE.format(count, len(outcomes))] if count else []), *pace.paces(runs, self.calibrations)[1]]
 
     def conditions(self, tasks: Collection[str]) -> list[str]:
         """Sentences about methods of some tasks: who sees what others do not, and who is not set alike on all tasks."""

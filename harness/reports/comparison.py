@@ -264,7 +264,7 @@ class Comparison(OneFile):
         *block, _ = self.keys
         winners: set[Any] = set()
         for _, group in lines.groupby([*block, "measure"], sort=False) if block else ():
-            shown = group[column].astype(float).round(self.decimals)
+            shown = group[column].map(lambda value: round(float(value), self.decimals))  # as ``number`` has it
             if shown.count() > 1:
                 top = shown.min() if group["better"].max() == "lower" else shown.max()
                 winners |= set(group.index[shown == top])

@@ -31,5 +31,5 @@ def number(value: Any, decimals: int, error: Any = math.nan) -> str:
     """
     if value is None or math.isnan(value):
         return DASH
-    text = f"{round(value, decimals) + 0.0:,.{decimals}f}"
+    text = f"{round(float(value), decimals) + 0.0:,.{decimals}f}"  # NumPy's own rounding has 0.015 as 0.02
     return text if error is None or math.isnan(error) else f"{text} ({error:,.{decimals}f})"

@@ -14,7 +14,7 @@ import pandas as pd
 from harness.core.metric import CRITERIA
 from harness.core.wording import minimised, objective_text
 from harness.evaluation.checker import ACCEPTED
-from harness.evaluation.contest import SECONDS
+from harness.evaluation.contest import SECONDS, Contest
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Entry
@@ -75,7 +75,7 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
     taken = [heading.partition(" ")[0] for heading in columns]
     found = headings(numbers.metrics.values(), "overview", taken)
     further = {h: m for h, m in found.items() if not m.criterion and m.over == "accepted"}
-    parts, own = _caption(numbers, task, common), []
+    parts, own = _caption(numbers, task, list(contests.values()), common), []
     for heading, metric in further.items():
         values = [number(entry.mean(metric.name).value, 3) for entry in entries]
         if len(set(values) - {DASH}) > 1:
@@ -96,21 +96,22 @@ def _estimate(mean: Estimate | None, interval: bool) -> str:
     return number(mean.value, 3) + (f" [{low}, {high}]" if interval and not math.isnan(mean.low) else "")
 
 
-def _caption(numbers: Numbers, task: str, common: bool) -> list[str]:
+def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], common: bool) -> list[str]:
     """What a reader of the table has to know, in sentences."""
     entries, refused = numbers.study.of_task(task), [e for e in numbers.study.refused if e.task == task]
     asked = max((len(entry.table) for entry in entries), default=0)
-    contest = numbers.contest(task, numbers.criteria[0])
     parts = [f"`{task}`: {asked} questions. Coverage: the share with an accepted counterfactual."]
-    if common and contest is not None:
-        left = contest.common.left_out
-        without = f" (without {', '.join(f'`{name}`' for name in left)}, of too few answers)" if left else ""
+    if common:
+        whole = _behind(contests[0])
+        other = [f"; of {c.criterion.name}, over {_behind(c)}" for c in contests if _behind(c) != whole]
         parts.append(
-            f"Means are common: of the nearest accepted counterfactual, over the {contest.common.n} questions that all "
-            f"methods answer{without}. Bold: the best of those whose coverage is not below the greatest."
+            f"Means are common: of the nearest accepted counterfactual, over {whole}{''.join(other)}. Bold: the best "
+            f"of those whose coverage is not below the greatest."
         )
     else:
-        shared = f", as all share only {contest.common.n} questions" if contest is not None and len(entries) > 1 else ""
+        least = min(contests, key=lambda contest: contest.common.n, default=None)
+        told = least is not None and len(entries) > 1
+        shared = f", as of {least.criterion.name} all share only {least.common.n} questions" if told and least else ""
         parts.append(f"Means are each method's own, over the questions that it answers{shared}.")
     parts.append(
         "In brackets: the 95 % interval over questions. Seconds: the median of all questions; one without an accepted "
@@ -120,6 +121,13 @@ def _caption(numbers: Numbers, task: str, common: bool) -> list[str]:
     parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
     parts += [*numbers.study.clocks([task]), *numbers.study.conditions([task])]
     return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)
+
+
+def _behind(contest: Contest) -> str:
+    """The questions of common means, and whose answers are not among them."""
+    left = ", ".join(f"`{name}`" for name in contest.common.left_out)
+    without = f" (without {left}, of too few answers)" if left else ""
+    return f"the {contest.common.n} questions that all methods answer{without}"
 
 
 def _block(numbers: Numbers, dataset: str) -> str:

@@ -17,7 +17,7 @@ from harness.core.tolerances import CLAIM
 from harness.core.wording import some
 from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
-from harness.evaluation.contest import Criterion
+from harness.evaluation.contest import DIVERSITY, Criterion
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry
 from harness.reports.markup import DASH, markdown
@@ -147,6 +147,10 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
         common = contest.common
         if common.left_out:
             notes.append(f"{task}: without {', '.join(common.left_out)}, which answer too few, for common means.")
+        several = next((c for c in numbers.criteria if c.name == DIVERSITY), None)
+        other = None if several is None else numbers.contest(task, several)
+        if few := [name for name in (other.common.left_out if other else ()) if name not in common.left_out]:
+            notes.append(f"{task}: without {', '.join(few)}, which fill too few, for common means of diversity.")
         if not common.enough:
             notes.append(f"{task}: {common.n} questions are answered by all, too few for common means: see pairs.csv.")
     return notes

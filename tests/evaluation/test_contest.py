@@ -408,6 +408,19 @@ def test_who_answers_too_few_is_not_best_of_those_who_give_several() -> None:
     assert Contest.of("t", several, MANY).best == {"far"}
 
 
+def test_who_never_fills_takes_no_common_diversity_away() -> None:
+    """All answer all twelve; one never gives as many as asked for, one to ten, one to three: .1 and .2 are of ten."""
+    filled = {"near": 12, "far": 10, "some": 3, "never": 0}
+    values = dict(zip(filled, (0.1, 0.2, 0.9, 0.9), strict=True))
+    entries = [entry(name, [values[name]] * n + [NAN] * (12 - n), [1.0] * 12) for name, n in filled.items()]
+    for each, n in zip(entries, filled.values(), strict=True):
+        each.table["filled"] = [1.0] * n + [0.5] * (12 - n)
+    found = Contest.of("t", entries, MANY)
+    assert (found.common.n, found.common.left_out) == (10, ("some", "never"))
+    assert {name: mean.value for name, mean in found.common.means.items()} == pytest.approx({"near": 0.1, "far": 0.2})
+    assert found.best == {"far"}
+
+
 def test_the_greatest_coverage_is_a_share() -> None:
     """Forty of forty is more than fifty of sixty, which fails ten of the same forty."""
     strict, loose = entry("strict", [0.2] * 60), entry("loose", [0.1] * 50 + [NAN] * 10)

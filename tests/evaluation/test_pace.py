@@ -94,7 +94,8 @@ def test_a_study_ranks_seconds_as_calibrated_and_no_others(problem: Problem, tmp
     study = Study.of(tmp_path / "toy")
     (contest,) = Numbers(study).contests[SECONDS]
     assert list(contest.values) == ["one", "two"]
-    (note,) = study.machines
+    (note,) = study.clocks(study.tasks)
+    assert study.clocks(["another task"]) == []
     assert set(reached(study, contests(study, NEAR))[1]) == {"one", "two"}
     assert note == (
         "Seconds of three were taken on another machine (far) than others' (near), are not calibrated, and have no "
@@ -137,8 +138,7 @@ def test_other_machines_are_said_where_seconds_are_shown(problem: Problem, tmp_p
     for method, cpu in {"one": "near", "two": "near", "three": "far"}.items():
         stored_run(tmp_path / "toy", problem, "lr", method).update(environment={"cpu": cpu})
     numbers = Numbers(Study.of(tmp_path / "toy"))
-    (note,) = numbers.study.machines
-    assert numbers.study.clocks(numbers.study.tasks) == [note]
+    (note,) = numbers.study.clocks(numbers.study.tasks)
     assert f"- {note}\n" in overview(numbers)[0]
 
 

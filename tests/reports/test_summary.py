@@ -121,6 +121,7 @@ def test_counterfactuals_that_are_not_accepted_are_counted(made: Made, tmp_path:
     assert notes == [
         "- toy / lr: not accepted of a's counterfactuals: 1 worse than claimed.",
         "- toy / lr: b answers nothing: 2 invalid.",
+        "- toy / lr: not accepted of c's counterfactuals: 1 repeated.",
         "- toy / lr: d answers nothing: 2 not permitted (age 2x).",
     ]
 
@@ -357,13 +358,13 @@ def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
         made.update(seed=seed, fingerprint=str(seed))
     numbers = Numbers(Study.of(tmp_path))
     logged: dict[str, Any] = {}
-    monkeypatch.setattr(mlflow_run.tracking, "amend", lambda name, found, families: logged.update(found))
-    mlflow_run.log_study(numbers)
+    monkeypatch.setattr(mlflow_run.tracking, "amend", lambda name, found, earlier, families: logged.update(found))
+    mlflow_run.log_study(numbers, tmp_path)
     assert set(logged) == {"e", "0", "1"}
     for name, note, metrics in (logged["0"], logged["1"]):
         assert name.startswith("loans/tree/lucky, seed ")
         assert "1 questions, none exists for 1: coverage 1.00" in note
-        assert (metrics["coverage"], metrics["more/none_exists"]) == (1.0, 1.0)
+        assert (metrics["coverage"], metrics["more/none_exists"], metrics["n/coverage"]) == (1.0, 1.0, 1)
     said = "loans / tree: none exists for 1 question (1), which are counted apart: proof, all is settled."
     assert said in overview(numbers)[0]
     assert said.removeprefix("loans / tree: n") in for_paper(numbers)[0].caption

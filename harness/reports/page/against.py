@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from harness.evaluation.contest import Contest
+from harness.evaluation.contest import DIVERSITY, Contest
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry
 from harness.reports.markup import ARROWS, DASH
@@ -33,6 +33,7 @@ class Compared(NamedTuple):
     task: str
     means: Markup
     left_out: str  # methods without a common mean
+    unfilled: str  # those without one of diversity alone
     few: str  # criteria without common means, as too few questions are answered by all
     places: list[tuple[str, Markup]]
     pairs: Markup
@@ -58,9 +59,12 @@ def _task(numbers: Numbers, task: str, names: Names) -> Compared:
         for entry in numbers.study.of_task(task)
     ]
     left_out = next((contest.common.left_out for contest in found), ())
+    unfilled = [name for c in found if c.criterion.name == DIVERSITY for name in c.common.left_out]
     few = ", ".join(contest.criterion.name for contest in found if not contest.common.enough)
     pairs = table(PAIRS, [row for contest in found for row in _pairs(contest, names)])
-    return Compared(task, table(columns, rows), ", ".join(left_out), few, places(numbers, task, names), pairs)
+    unfilled = [name for name in unfilled if name not in left_out]
+    without = ", ".join(left_out), ", ".join(unfilled)
+    return Compared(task, table(columns, rows), *without, few, places(numbers, task, names), pairs)
 
 
 def _cells(contest: Contest, entry: Entry) -> tuple[str, str]:
