@@ -97,8 +97,8 @@ def diversity(asked: Asked) -> np.ndarray:
 def normalised_diversity(asked: Asked) -> np.ndarray:
     """``pso/diversity`` over ``pso/proximity``, in [0, inf), higher is better.
 
-    PSO family, as in Table II of Shekhar et al. (2023). None with fewer than two answers or where all equal the
-    factual.
+    PSO family: of one question, what Table II of Shekhar et al. (2023) gives of means, mean diversity over mean
+    proximity. None with fewer than two answers or where all equal the factual.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(normalised_diversity(factual, answers, problem), 9)  # 1.4 / 0.7

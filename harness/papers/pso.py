@@ -161,6 +161,7 @@ class Pooled(OneFile):
                 here = (dataset, method) in known.index
                 record[f"published_{measure}"] = known.loc[(dataset, method), measure] if here else math.nan
                 record |= {measure: summary["mean"][name], f"{measure}_se": summary["se"][name]}
+            record["normalized_diversity"], record["normalized_diversity_se"] = _normalised(scores)
             record |= {"coverage_ce": summary["mean"]["filled"], "factuals": len(scores)}
             record["ratio"], record["proven"] = _ratio(group, least[dataset])
             records.append(record)
@@ -208,6 +209,21 @@ def _cell(place: Any, measure: str, known: float, ours: pd.Series | None) -> dic
         return cell
     found = {"ours": ours[measure], "ours_se": ours[f"{measure}_se"], "n": ours["factuals"]}
     return cell | found | {"why": "found nothing"}
+
+
+def _normalised(scores: pd.DataFrame) -> tuple[float, float]:
+    """Mean diversity over mean proximity of the questions that have both, and its standard error (delta method).
+
+    As 22 of Table II's 24 published cells are the quotient of their neighbours to the fourth digit, and the other two
+    nearly so: no mean of quotients.
+    """
+    known = scores[[MEASURES["proximity"], MEASURES["diversity"]]].dropna()
+    near, apart = known.to_numpy(float).T
+    if not near.any():
+        return math.nan, math.nan
+    ratio = float(apart.mean() / near.mean())
+    error = math.nan if len(near) < 2 else np.std(apart - ratio * near, ddof=1) / math.sqrt(len(near)) / near.mean()
+    return ratio, float(error)
 
 
 def _ratio(group: Sequence[StoredRun], least: Mapping[int, Mapping[Any, float]]) -> tuple[float, int]:

@@ -317,12 +317,23 @@ def test_the_ratio_to_the_optimum_is_a_mean(tmp_path: Path) -> None:
     assert (ours["ratio"], ours["proven"]) == (pytest.approx((2.75 / 1.5 + 1 + 1) / 3), 3)
 
 
+def test_normalised_diversity_is_a_quotient_of_means() -> None:
+    """As in print: .4 over .2 and 1 over 2 are .7 over 1.1, not 1.25; who has one counterfactual is in neither mean."""
+    scores = pd.DataFrame({"pso/proximity": [0.2, 2.0, 9.0], "pso/diversity": [0.4, 1.0, math.nan]})
+    assert pso._normalised(scores) == pytest.approx((7 / 11, 0.3 / 1.1 / 1.1))
+    assert pso._normalised(scores.iloc[:1]) == pytest.approx((2, math.nan), nan_ok=True)
+    assert pso._normalised(scores.iloc[2:]) == pytest.approx((math.nan, math.nan), nan_ok=True)
+    known = pd.read_csv(Path(__file__).parents[2] / "results" / "published" / "pso_table2.csv")
+    assert np.sort(np.abs(known["diversity"] / known["proximity"] - known["normalized_diversity"]))[-3] < 2e-4
+
+
 def test_the_number_to_optimise_is_a_weighted_sum_of_means() -> None:
     scores = pd.DataFrame({"coverage": [1.0, 0.5], "pso/proximity": [0.2, math.nan], "distance/l0": [math.nan] * 2})
     scores["impossible"] = 0.0
     assert _merit(scores, {"coverage": 1}) == 0.75
     assert _merit(scores, {"coverage": 2, "pso/proximity": -0.5}) == pytest.approx(1.4)
-    assert _merit(scores, {"coverage": 2, "distance/l0": -0.5}) == 1.5
+    assert _merit(scores, {"coverage": 2, "distance/l0": 0.5}) == 1.5
+    assert _merit(scores, {"coverage": 2, "distance/l0": -0.5}) == -math.inf
     assert math.isnan(_merit(scores.iloc[:0], {"coverage": 1}))
     with pytest.raises(HarnessError, match="did you mean 'pso/proximity'"):
         _merit(scores, {"pso/proximty": -1})
