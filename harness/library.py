@@ -61,6 +61,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.python import in_python, python_errors
 from harness.core.randomness import generators_kept
+from harness.core.space import Actionability, Kind
 from harness.core.target import Target, others
 from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
@@ -68,7 +69,7 @@ from harness.data.costs import costed
 from harness.data.csv_load import check_columns
 from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
-from harness.data.features import OF_COSTS, bounds_of
+from harness.data.features import OF_COSTS, bounds_of, check_ranked
 from harness.data.findings import with_findings
 from harness.data.in_memory import check_frame, plain
 from harness.evaluation import checker
@@ -223,6 +224,9 @@ def _amended(
             changes[name]["bounds"] = bounds_of(dataset.space[name], changes[name]["bounds"])
     costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
     every, space = np.arange(len(dataset.frame)), dataset.space.replace(changes)
+    for feature in (space[name] for name in changes):
+        if feature.actionability is Actionability.CONDITIONAL and not (feature.order or feature.kind is Kind.ORDINAL):
+            check_ranked(feature.name, feature.categories, "order")
     priced = tuple(costed(f, dataset.frame[f.name], costs.get(f.name, {})) for f in space.features)
     return replace(dataset, space=replace(space, features=priced), train=every, test=every)
 

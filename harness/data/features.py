@@ -211,19 +211,32 @@ def _described(
         found = Feature(feature, kind, scale=scale, bounds=bounds, actionability=actionability, special=special)
         return replace(found, missing=bool(entry.get("missing")), may_be_missing=bool(entry.get("may_be_missing")))
     present = distinct(values)
-    ranked = kind is Kind.ORDINAL or (actionability == Actionability.CONDITIONAL and not entry.get("order"))
-    codes = len({len(str(value)) for value in present}) == 1 and all(str(value).isdecimal() for value in present)
-    if ranked and "categories" not in entry and not codes and any(isinstance(value, str) for value in present):
-        raise DatasetError(
-            f"column {feature!r} is ordered, and how is not known of {', '.join(map(str, present[:5]))}; give "
-            f"features.{feature}.categories, the lowest first."
-        )
+    directed = actionability in {Actionability.INCREASE, Actionability.DECREASE}
+    ranked = kind is Kind.ORDINAL or directed or (actionability == Actionability.CONDITIONAL and not entry.get("order"))
+    if ranked and "categories" not in entry:
+        check_ranked(feature, present, "categories")
     # a code may be text in YAML and a number in the file, or the other way round
     raw = {str(value): value for value in present}
     categories = tuple(raw.get(str(value), value) for value in entry.get("categories", present))
     order = tuple(raw.get(str(value), value) for value in entry.get("order", ()))
     special = entry.get("special", ())
     return Feature(feature, kind, categories, actionability=actionability, order=order, special=special)
+
+
+def check_ranked(feature: str, values: Sequence[Any], attribute: str) -> None:
+    """Refuse texts as an order unless all are whole numbers of one length: that of the alphabet is seldom meant.
+
+    Raises
+    ------
+    DatasetError
+        That asks for the order as this attribute of the feature.
+    """
+    codes = len({len(str(value)) for value in values}) == 1 and all(str(value).isdecimal() for value in values)
+    if not codes and any(isinstance(value, str) for value in values):
+        raise DatasetError(
+            f"column {feature!r} is ordered, and how is not known of {', '.join(map(str, values[:5]))}; give "
+            f"features.{feature}.{attribute}, the lowest first."
+        )
 
 
 def bounds_of(feature: Feature, given: Any) -> tuple[float, float]:

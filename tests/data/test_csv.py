@@ -11,6 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from omegaconf import OmegaConf
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
 
 from harness.cli.arguments import plain_names, readable
 from harness.core.errors import DatasetError
@@ -20,6 +23,7 @@ from harness.data.csv_load import load_settled
 from harness.data.csv_report import introduce
 from harness.data.csv_settings import CHECKS, settle, shown_name
 from harness.data.sidecar import read_sidecar
+from harness.library import pose
 
 ROWS = 40
 TABLE = pd.DataFrame(
@@ -490,6 +494,24 @@ def test_texts_have_no_order_of_their_own(entry: dict[str, Any], write: Write) -
     assert ordered == ("01", "02", "10")
     grades = write(simple("grade", [3, 1, 2, 2] * 10))
     assert load_csv(grades, "y", features={"grade": {"kind": "ordinal"}}).space["grade"].categories == (1, 2, 3)
+
+
+def test_two_texts_have_no_direction_of_their_own(write: Write) -> None:
+    path = write(simple("owner", ["yes", "no"] * 20))
+    said = refused(path, "y", features={"owner": {"actionability": "increase"}})
+    assert "give features={'owner': {'categories': ...}}, the lowest first" in said
+    down = load_csv(path, "y", features={"owner": {"actionability": "decrease", "categories": ["yes", "no"]}})
+    assert down.space["owner"].reachable("no") == ("yes", "no")
+
+
+def test_a_question_about_read_data_gives_the_order_of_texts(write: Write) -> None:
+    data = load_csv(write(), "approved")
+    model = make_pipeline(make_column_transformer(("passthrough", ["income"])), DecisionTreeClassifier())
+    model.fit(TABLE.drop(columns="approved"), TABLE["approved"])
+    with pytest.raises(DatasetError, match=r"'job': \{'order': \.\.\.\}\}, the lowest first"):
+        pose(data, model=model, features={"job": {"actionability": "conditional"}})
+    asked = {"actionability": "conditional", "order": ["none", "part", "full"]}
+    assert pose(data, model=model, features={"job": asked}).dataset.space["job"].reachable("part") == ("part", "full")
 
 
 def test_days_in_one_number_are_said_to_be_days(write: Write) -> None:
