@@ -18,13 +18,15 @@ from harness.core.method import Deadline
 from harness.core.numbers import check_above, check_least
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.core.space import Feature, Kind
+from harness.core.space import Kind
 from harness.core.target import Label
 from harness.models import torch_mlp
+from methods.dice_columns import Dialect
 from methods.estimators.gradients import network, torch_library, warm, without_gradients
 from methods.wrapping import (
     Defaults,
     LateError,
+    Met,
     check_clock,
     not_a_class,
     old_pandas,
@@ -37,8 +39,8 @@ from methods.wrapping import (
 
 SEARCHES = ("random", "genetic", "kdtree")  # for any model
 GRADIENT = "gradient"
-STEPS = 1000  # the library rounds continuous values; at least so many steps span the bulk of the training rows
 OUTCOME = "outcome"
+RESERVE = 0.05  # of the time limit: for handing back what was met
 OPEN = ("maxiterations", "proximity_weight", "sparsity_weight")  # None: the library's own
 POSTHOC = {"posthoc_sparsity_param": 0.1, "posthoc_sparsity_algorithm": "linear"}
 PLACE = "dice_ml.explainer_interfaces.{}._generate_counterfactuals"
@@ -168,8 +170,8 @@ class Dice:
         if not isinstance(problem.target, Label):
             raise TypeError(f"DiCE needs a Label as target, got {problem.target!r}.")
         wanted = problem.classifier.code(problem.target.value)
-        dialect = _Dialect(problem)
-        model = _Model(problem.classifier, dialect, graded=self.search == "genetic")
+        dialect = Dialect(problem)
+        model = _Model(problem.classifier, dialect, wanted, Met(problem), graded=self.search == "genetic")
         with old_pandas():
             rows = dialect.encode(problem.train)
             rows[OUTCOME] = [problem.classifier.code(label) for label in problem.labels]
@@ -192,7 +194,7 @@ class Dice:
                 library.build_KD_tree = lambda *_: built
         return DiceExplainer(library, model, dialect, wanted, self._options())
 
-    def _descent(self, data: Any, model: _Model, dialect: _Dialect, wanted: int, problem: Problem) -> DiceExplainer:
+    def _descent(self, data: Any, model: _Model, dialect: Dialect, wanted: int, problem: Problem) -> DiceExplainer:
         """The explainer of the gradient search."""
         dice_ml = _library()
         warm()
@@ -213,11 +215,14 @@ class Dice:
 
 @dataclass(eq=False)
 class DiceExplainer:
-    """The library, fitted to one problem."""
+    """The library, fitted to one problem.
+
+    Stopped by the clock, it hands back the nearest of the last points that its search had predicted as wanted.
+    """
 
     library: Any
     model: _Model
-    dialect: _Dialect
+    dialect: Dialect
     wanted: int
     options: dict[str, Any]
     descends: bool = False
@@ -238,7 +243,7 @@ class DiceExplainer:
         if self.descends:
             self._limit(factual, permitted)
         try:
-            with old_pandas(), seeded(rng), self.model.about(factual, deadline):
+            with old_pandas(), seeded(rng), self.model.about(factual, deadline.sooner(RESERVE)):
                 found = self.library.generate_counterfactuals(
                     self.dialect.encode(factual),
                     total_CFs=n,
@@ -248,7 +253,7 @@ class DiceExplainer:
                     **self.options,
                 )
         except LateError:
-            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+            return self.model.met.explanation(factual, n)
         except ValueError as error:
             if "empty range for randrange" not in str(error):
                 raise
@@ -292,113 +297,24 @@ class DiceExplainer:
         return Explanation(answers).padded(n, Answer(Status.GAVE_UP, detail=detail))
 
 
-class _Dialect:
-    """Decoded frames as the library wants them, and back.
-
-    Columns have names of their own, since the library adds some (``distance``, ``sparsity``) to the frame; equally long
-    ones, since it looks for some names as the beginnings of others. Numbers
-    come first: the library reads its list of precisions by column. They are rounded to their precision, and are kept
-    in float32 by the library. Categories are the digits of their codes.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        ordered = sorted(problem.space.features, key=lambda feature: not feature.numeric)
-        self.space = problem.space
-        self.features = {f"x{position:04d}": feature for position, feature in enumerate(ordered)}
-        self.precision = {name: _precision(f, problem.train[f.name]) for name, f in self.features.items() if f.numeric}
-        self.values = {name: _objects(f.categories) for name, f in self.features.items() if not f.numeric}
-        self.seen = {f.name: set(problem.train[f.name]) for f in ordered if not f.numeric}
-
-    def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The library's columns of a decoded frame, rows numbered from 0."""
-        data: dict[str, Any] = {}
-        for name, feature in self.features.items():
-            column = frame[feature.name]
-            if feature.numeric:
-                data[name] = np.round(column.to_numpy(), self.precision[name])
-            else:
-                data[name] = pd.Index(feature.categories).get_indexer(column).astype(str)
-        return pd.DataFrame(data)
-
-    def decode(self, frame: pd.DataFrame, factual: pd.DataFrame | None = None) -> pd.DataFrame:
-        """The inverse of ``encode``.
-
-        A number that rounds as ``factual``'s does is that number. A number that rounding takes out of its interval is
-        put back: sampling may pass the end by one step, and rounding by half a step.
-        """
-        data: dict[str, Any] = {}
-        for name, feature in self.features.items():
-            column = frame[name].to_numpy()
-            if not feature.numeric:
-                data[feature.name] = self.values[name][column.astype(int)]
-                continue
-            precision = self.precision[name]
-            numbers = np.round(column.astype(float), precision)
-            if factual is not None:
-                origin = float(factual[feature.name].iloc[0])
-                slack = 2 * 10.0**-precision if feature.kind is Kind.CONTINUOUS else 0.0
-                inside = np.clip(numbers, *feature.interval(origin))
-                inside = np.where(np.abs(inside - numbers) <= slack, inside, numbers)
-                numbers = np.where(numbers == np.round(origin, precision), origin, inside)
-            data[feature.name] = numbers.astype(np.int64) if feature.kind is Kind.INTEGER else numbers
-        return pd.DataFrame(data, columns=list(self.space.names))
-
-    def exists(self, frame: pd.DataFrame) -> np.ndarray:
-        """Which of the library's rows are points of the space, bounds aside, bool, shape (rows,)."""
-        found = np.ones(len(frame), dtype=bool)
-        for name, feature in self.features.items():
-            values = pd.to_numeric(frame[name], errors="coerce").to_numpy(float)
-            found &= np.isfinite(values) if feature.numeric else np.isin(values, range(len(feature.categories)))
-        return found
-
-    def unseen(self, factual: pd.DataFrame) -> list[str]:
-        """The factual's categories that are in no training row, as "feature = value"."""
-        own = {name: factual[name].iloc[0] for name in self.seen}
-        return [f"{name} = {value}" for name, value in own.items() if value not in self.seen[name]]
-
-    def permitted(self, factual: pd.DataFrame, only_free: bool = False) -> dict[str, list[Any]]:
-        """Range or categories that each feature may take, for those that may change at all.
-
-        With ``only_free``, of other features than numbers only those that may take any category.
-        """
-        permitted: dict[str, list[Any]] = {}
-        for name, feature in self.features.items():
-            value = factual[feature.name].iloc[0]
-            if feature.numeric:
-                low, high = self._range(name, feature, float(value))
-                if low < high:
-                    permitted[name] = [low, high]
-                continue
-            reachable = [level for level in feature.reachable(value) if level in self.seen[feature.name]]
-            if len(reachable) > 1 and not (only_free and len(reachable) < len(self.seen[feature.name])):
-                permitted[name] = [str(feature.categories.index(level)) for level in reachable]
-        return permitted
-
-    def _range(self, name: str, feature: Feature, value: float) -> tuple[float, float]:
-        """The interval of a number, rounded as the library rounds the numbers that it compares with the ends.
-
-        It draws evenly from all of it, so bounds beyond the training rows would make it useless: they are cut to those.
-        """
-        low, high = feature.interval(value)
-        low, high = max(low, min(feature.scale[0], value)), min(high, max(feature.scale[1], value))
-        low, high = (float(np.round(end, self.precision[name])) for end in (low, high))
-        if self.precision[name] == 0:
-            return int(low), int(high)  # drawn with randint
-        return float(np.float32(low)), float(np.float32(high))
-
-
 @dataclass(eq=False)
 class _Model:
     """The classifier as the library takes it: it predicts the very rows that would be returned.
 
     Parameters
     ----------
+    wanted
+        The code of the wanted class.
+    met
+        Keeps what is predicted as wanted.
     graded
         Whether probabilities are needed, as by the genetic search, or classes alone.
     """
 
     classifier: Classifier
-    dialect: _Dialect
+    dialect: Dialect
+    wanted: int
+    met: Met
     graded: bool
     factual: pd.DataFrame | None = field(default=None, init=False)
     deadline: Deadline | None = field(default=None, init=False)
@@ -407,6 +323,7 @@ class _Model:
     def about(self, factual: pd.DataFrame, deadline: Deadline) -> Iterator[None]:
         """Within, rows are read as counterfactuals of ``factual``, and calls after the deadline end the search."""
         self.factual, self.deadline = factual, deadline
+        self.met.parts.clear()
         try:
             yield
         finally:
@@ -416,12 +333,16 @@ class _Model:
         """Probabilities, shape (rows, classes), the greatest strictly that of the predicted class."""
         check_clock(self.deadline)
         rows = self.dialect.decode(frame, self.factual)
-        if not self.graded:
-            return np.eye(len(self.classifier.classes))[self.classifier.codes(rows)]
-        return shares(self.classifier, rows)
+        if self.graded:
+            found = shares(self.classifier, rows)
+        else:
+            found = np.eye(len(self.classifier.classes))[self.classifier.codes(rows)]
+        if (wanted := found.argmax(axis=1) == self.wanted).any():
+            self.met.parts.append(rows[wanted])
+        return found
 
 
-def _module(data: Any, model: _Model, dialect: _Dialect, problem: Problem) -> Any:
+def _module(data: Any, model: _Model, dialect: Dialect, problem: Problem) -> Any:
     """A torch module: the probability of class 1 for the library's own encoding, shape (1,) of one row or (rows, 1).
 
     Its encoding, numbers min-max scaled and all categories one-hot, is mapped linearly to scaled columns.
@@ -450,7 +371,11 @@ def _module(data: Any, model: _Model, dialect: _Dialect, problem: Problem) -> An
     class Module(torch.nn.Module):  # type: ignore[name-defined]
         def forward(self, rows: Any) -> Any:
             check_clock(model.deadline)
-            return torch.sigmoid(score(rows.double() @ matrix + shift)).float()
+            points = rows.double() @ matrix + shift
+            share = torch.sigmoid(score(points))
+            if bool(((share > 0.5) == bool(model.wanted)).any()):
+                model.met.parts.append(np.atleast_2d(points.detach().numpy()))
+            return share.float()
 
     return Module()
 
@@ -473,24 +398,6 @@ class _Levels:
 
     def inverse_transform(self, codes: np.ndarray) -> np.ndarray:
         return self.levels[codes]
-
-
-def _precision(feature: Feature, values: pd.Series) -> int:
-    """Decimals to which the library rounds a number; negative for hundreds and the like.
-
-    Its own rule, the decimals of the most frequent value, can mean thousands of model calls a feature: numbers are
-    moved back step by step. The tails are left out, as one outlier would make the steps too coarse for everyone else.
-    """
-    if feature.kind is Kind.INTEGER:
-        return 0
-    low, high = np.quantile(values, [0.05, 0.95])
-    return int(np.ceil(np.log10(STEPS / ((high - low) or feature.range))))
-
-
-def _objects(values: tuple[Any, ...]) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def _library() -> ModuleType:

@@ -8,6 +8,7 @@ import io
 import logging
 import random
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ import pandas as pd
 from scipy.special import expit, softmax
 
 from harness.core.classifier import Classifier, WrappedModel
+from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline, LibraryDefault
 from harness.core.packages import install
 from harness.core.problem import Problem
@@ -26,6 +28,7 @@ from harness.core.tolerances import PROBABILITY_INSET
 
 Defaults = Mapping[str, LibraryDefault]  # a library's own, by the wrapper's name of the setting
 REST, WANTED = "not wanted", "wanted"
+KEPT = 200  # tables of points that a search has met
 
 
 def stated(place: str, **settings: Any) -> dict[str, LibraryDefault]:
@@ -45,6 +48,31 @@ def check_clock(deadline: Deadline | None) -> None:
     """Raise ``LateError`` where a deadline has passed."""
     if deadline is not None and deadline.passed:
         raise LateError
+
+
+class Met:
+    """Points that a search inside a library has met, the last of them, for when the clock ends it.
+
+    Attributes
+    ----------
+    parts
+        Decoded frames, or scaled columns of shape (rows, columns).
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.parts = problem, deque[Any](maxlen=KEPT)
+
+    def explanation(self, factual: pd.DataFrame, n: int) -> Explanation:
+        """Of those that the model gives what is wanted, the nearest n in l1 of scaled columns, without repeats."""
+        late, rows = Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT), list[dict[str, Any]]()
+        if self.parts:
+            space = self.problem.space
+            frames = [space.decode(p, like=factual) if isinstance(p, np.ndarray) else p for p in self.parts]
+            frame = pd.concat(frames, ignore_index=True).drop_duplicates(ignore_index=True)
+            frame = frame[self.problem.valid(frame)]
+            far = np.abs(space.encode(frame) - space.encode(factual)).sum(axis=1)
+            rows = plain(frame.iloc[np.argsort(far, kind="stable")[:n]])
+        return Explanation(tuple(Answer(Status.FOUND, row, Reason.TIME_LIMIT) for row in rows)).padded(n, late)
 
 
 def missing(module: str, package: str) -> str | None:

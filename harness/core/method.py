@@ -44,6 +44,10 @@ class Deadline:
         """Seconds left, at least 0."""
         return max(self.at - time.monotonic(), 0.0)
 
+    def sooner(self, share: float) -> Deadline:
+        """The moment by which a search has to end, so that a share of the seconds is left to read what it found."""
+        return Deadline(self.at - share * self.left)
+
     @property
     def passed(self) -> bool:
         return self.left <= 0.0

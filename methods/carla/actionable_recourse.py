@@ -37,7 +37,7 @@ class ActionableRecourse(CarlaMethod):
     Parameters
     ----------
     fs_size
-        The most items of a flipset, each a mixed-integer program of some 0.1 s; CARLA's own default is 100.
+        The most items of a flipset, each a mixed-integer program of some 0.1 s, made until one is valid.
     discretize, sample
         Whether LIME bins numbers, and whether it samples around the factual instead of the mean of the training rows.
 
@@ -55,7 +55,7 @@ class ActionableRecourse(CarlaMethod):
         sample=True,
     )
 
-    fs_size: int = 5
+    fs_size: int = 100
     discretize: bool = False
     sample: bool = True
 

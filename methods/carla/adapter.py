@@ -285,6 +285,12 @@ def single_columns(space: Space) -> Columns:
     return Columns(space, multicolumn(space))
 
 
+def moving_columns(space: Space) -> Columns:
+    """Those without immutable features, for searches that know no constraint: hidden, a feature cannot move."""
+    still = {feature.name for feature in space.features if feature.actionability is Actionability.IMMUTABLE}
+    return Columns(space, multicolumn(space) | still)
+
+
 def multicolumn(space: Space) -> frozenset[str]:
     """Features that take several columns: CARLA's searches by column cannot keep those coherent."""
     return frozenset(feature.name for feature in space.features if feature.kind is Kind.CATEGORICAL)

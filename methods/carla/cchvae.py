@@ -9,7 +9,7 @@ from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.numbers import check_above, check_least
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Question, model_of, single_columns
+from methods.carla.adapter import Question, model_of, moving_columns
 from methods.carla.gradient import BATCH, TorchMethod, autoencoder, check_layers, in_batches
 from methods.carla.method import CarlaExplainer
 from methods.wrapping import Defaults, stated
@@ -28,8 +28,8 @@ class Cchvae(TorchMethod):
     :math:`\delta`, for the first m = 1, 2, ... that has a valid one.
 
     The autoencoder is trained on the training rows. Features with more than two categories, which the published code
-    cannot keep coherent, stay as they are; immutable ones move like any other. Further counterfactuals are those of
-    further draws.
+    cannot keep coherent, stay as they are, and so do immutable ones, which it is not shown. Further counterfactuals are
+    those of further draws.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Cchvae(TorchMethod):
     title: ClassVar[str] = "CCHVAE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, single_columns(problem.space))
+        question = Question(problem, moving_columns(problem.space))
         options = {
             "data_name": "rows",
             "n_search_samples": self.n_search_samples,

@@ -8,7 +8,7 @@ from typing import ClassVar
 from harness.core.numbers import check_least
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Question, model_of, single_columns
+from methods.carla.adapter import Question, model_of, moving_columns
 from methods.carla.gradient import GradientMethod, module_of
 from methods.carla.method import CarlaExplainer
 from methods.wrapping import Defaults, stated
@@ -26,8 +26,8 @@ class Clue(GradientMethod):
     the rows of the wanted class that Adam passes, the nearest in l1 is taken.
 
     The search is for certainty, not for a class, which is therefore often not met. The autoencoder is trained on the
-    training rows. Features with more than two categories stay as they are; immutable ones move like any other. There is
-    one counterfactual a factual.
+    training rows. Features with more than two categories stay as they are, and so do immutable ones, which the
+    published code does not know and is not shown. There is one counterfactual a factual.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Clue(GradientMethod):
     title: ClassVar[str] = "CLUE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, single_columns(problem.space))
+        question = Question(problem, moving_columns(problem.space))
         model = model_of(question, problem.train, module=module_of(problem, question))
         options = {
             "data_name": "rows",

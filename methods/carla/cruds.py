@@ -8,7 +8,7 @@ from typing import ClassVar
 from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Question, model_of, single_columns
+from methods.carla.adapter import Question, model_of, moving_columns
 from methods.carla.gradient import CodeDescent, autoencoder, module_of
 from methods.carla.method import CarlaExplainer
 from methods.wrapping import Defaults, stated
@@ -26,8 +26,9 @@ class Cruds(CodeDescent):
     part that moves, from a random start. Of the rows of the wanted class that RMSprop passes, the one of least loss is
     the answer.
 
-    The autoencoder is trained on the training rows. Features with more than two categories stay as they are; immutable
-    ones move like any other. Further counterfactuals are those of further starts.
+    The autoencoder is trained on the training rows. Features with more than two categories stay as they are, and so do
+    immutable ones, which the published code does not know and is not shown. Further counterfactuals are those of
+    further starts.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class Cruds(CodeDescent):
     title: ClassVar[str] = "CRUDS"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, single_columns(problem.space))
+        question = Question(problem, moving_columns(problem.space))
         options = {
             "data_name": "rows",
             "lambda_param": self.lambda_,

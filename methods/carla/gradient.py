@@ -13,7 +13,7 @@ from harness.core.numbers import check_above, check_least
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.models import torch_mlp
-from methods.carla.adapter import Columns, Question, single_columns
+from methods.carla.adapter import Columns, Question, moving_columns
 from methods.carla.compat import check_clock
 from methods.carla.method import CarlaMethod
 from methods.estimators.gradients import network, torch_library, without_gradients
@@ -29,8 +29,8 @@ class TorchMethod(CarlaMethod):
         return super().absent() or (None if torch_mlp.installed() else torch_mlp.ABSENT)
 
     def needs(self, problem: Problem) -> str | None:
-        if not single_columns(problem.space).shown:
-            return f"CARLA's {self.title} needs a number, rank or binary feature."
+        if not moving_columns(problem.space).shown:
+            return f"CARLA's {self.title} needs a number, rank or binary feature that may change."
         return None
 
 

@@ -18,6 +18,8 @@ from methods.carla import compat
 from methods.carla.adapter import BudgetError, Question
 from methods.wrapping import LateError, plain
 
+RESERVE = 0.05  # of the time limit: for handing back what was found before it
+
 
 @dataclass(frozen=True)
 class CarlaMethod:
@@ -103,11 +105,16 @@ class CarlaExplainer:
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         known, reason, lost = plain(factual[list(self.question.space.names)]), Reason.FINISHED, 0
+        until, spent = deadline.sooner(RESERVE), 0.0
         try:
-            with compat.running(rng, deadline):
+            with compat.running(rng, until):
                 for _ in range(n if self.draws else 1):
+                    if len(known) > 1 and until.left < spent:  # a draw may not ask for the clock, and lose all
+                        reason = Reason.TIME_LIMIT
+                        break
+                    before = until.left
                     rows, strange = self._search(factual, n)
-                    lost += strange
+                    spent, lost = before - until.left, lost + strange
                     for row in rows:
                         if row not in known:
                             known.append(row)

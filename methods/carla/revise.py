@@ -8,7 +8,7 @@ from typing import ClassVar
 from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Question, model_of, single_columns
+from methods.carla.adapter import Question, model_of, moving_columns
 from methods.carla.gradient import BATCH, CodeDescent, autoencoder, in_batches, module_of
 from methods.carla.method import CarlaExplainer
 from methods.wrapping import Defaults, stated
@@ -24,8 +24,8 @@ class Revise(CodeDescent):
 
     :math:`\ell` is the cross entropy, D the decoder, and z starts at the factual's code.
 
-    The autoencoder is trained on the training rows. Features with more than two categories stay as they are; immutable
-    ones move like any other. There is one counterfactual a factual.
+    The autoencoder is trained on the training rows. Features with more than two categories stay as they are, and so do
+    immutable ones, which the published code does not know and is not shown. There is one counterfactual a factual.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Revise(CodeDescent):
     lr
         Step of Adam in the code, > 0.
     max_iter
-        Steps, all of which are always taken; the published default is 1000.
+        Steps, all of which are always taken.
 
     References
     ----------
@@ -59,10 +59,12 @@ class Revise(CodeDescent):
         ),
     }
 
+    max_iter: int = 1000
+
     title: ClassVar[str] = "REVISE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, single_columns(problem.space))
+        question = Question(problem, moving_columns(problem.space))
         model = model_of(question, in_batches(problem.train, BATCH), module=module_of(problem, question))
         options = {
             "data_name": "rows",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from harness.core.numbers import check_above, check_least
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Question, model_of, single_columns
+from methods.carla.adapter import Question, model_of, moving_columns
 from methods.carla.gradient import GradientMethod, module_of
 from methods.carla.method import CarlaExplainer
 from methods.estimators.gradients import torch_library
@@ -24,8 +24,8 @@ class Wachter(GradientMethod):
 
     :math:`\ell` is the cross entropy; [1]_ has a squared difference there, and divides the distance by the MAD.
 
-    Categories stay as they are: the published code rounds them, which lets no gradient through. Immutable features
-    move like any other. There is one counterfactual a factual.
+    Categories stay as they are: the published code rounds them, which lets no gradient through. So do immutable
+    features, which it does not know and is not shown. There is one counterfactual a factual.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Wachter(GradientMethod):
                 named = tuple(int(k) if isinstance(k, torch.Tensor) and k.is_floating_point() else k for k in key)
                 return super().__getitem__(named)
 
-        question = Question(problem, single_columns(problem.space))
+        question = Question(problem, moving_columns(problem.space))
         module = module_of(problem, question)
         model = model_of(question, problem.train, module=lambda rows: module(rows).as_subclass(Shares))
         options = {"lr": self.lr, "lambda_": self.lambda_, "n_iter": self.n_iter}

@@ -74,7 +74,7 @@ class CeOclExplainer:
         self.engine = start(method, problem)
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+        deadline = deadline.sooner(RESERVE)
         answers = self.engine.answers(factual, n, deadline)
         conflict: tuple[str, ...] = ()
         if answers[0].status is Status.INFEASIBLE:

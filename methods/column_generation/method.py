@@ -208,7 +208,7 @@ class _Explainer:
         """The fewest points for the factuals, decoded rows whose index are their ids."""
         if factuals.empty:
             return GroupExplanation((), bound=0.0, status=Status.OPTIMAL, total_change=0, total_change_bound=0.0)
-        inner = Deadline(deadline.at - RESERVE * deadline.left)
+        inner = deadline.sooner(RESERVE)
         seed = int(rng.integers(2**31))
         found = first = self._solved(factuals, self.coded, seed, inner)
         raised = (self.method.margin * 10**repair for repair in range(1, REPAIRS + 1))

@@ -16,11 +16,12 @@ from harness.core.method import Deadline
 from harness.core.numbers import check_above, check_least
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.core.space import Kind
+from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Label
 from methods.wrapping import (
     Defaults,
     LateError,
+    Met,
     check_clock,
     missing,
     not_a_class,
@@ -33,6 +34,7 @@ from methods.wrapping import (
 
 STRATEGIES = ("greedy", "random", "random-sequential")
 FAR = 1e6  # ranges to which numbers are cut, as the search may raise them without end: no integer overflows
+RESERVE = 0.05  # of the time limit: for handing back what was met
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ class Cfnow:
     The library searches; this class translates. It searches the scaled columns of the space, its distance being their
     :math:`\\ell_1`; each row it has predicted is first rounded to a point of the space. It steps by a share
     of the value, so that a number at the least of the training range (0 when scaled) never moves. It knows neither
-    bounds nor actionability: answers that break them are returned, and counted as such, as are those of another class
-    than the wanted one.
+    bounds nor actionability: immutable features are not among the columns that it is shown, and answers that break
+    another constraint are returned, and counted as such, as are those of another class than the wanted one. Stopped by
+    the clock, it hands back the nearest points of the wanted class that it has met.
 
     Parameters
     ----------
@@ -87,8 +90,10 @@ class Cfnow:
         return self.strategy == "greedy"
 
     def refuses(self, problem: Problem) -> str | None:
-        """A missing library, and targets other than a class."""
-        return missing("cfnow", "cfnow") or not_a_class("CFNOW", problem)
+        """A missing library, targets other than a class, and a space in which nothing may change."""
+        if why := missing("cfnow", "cfnow") or not_a_class("CFNOW", problem):
+            return why
+        return None if _moving(problem.space) else "CFNOW is not shown immutable features, and here all are."
 
     def objective(self, problem: Problem) -> Objective | None:
         """None: the distance is only lowered after a point is found, and stays a heuristic's."""
@@ -103,7 +108,7 @@ class Cfnow:
 class _Explainer:
     method: Cfnow
     problem: Problem
-    query: tuple[pd.DataFrame, Deadline] | None = field(default=None, init=False)
+    query: tuple[pd.DataFrame, np.ndarray, Deadline] | None = field(default=None, init=False)
     known: dict[bytes, float] = field(default_factory=dict, init=False)  # the search has many points predicted twice
 
     def __post_init__(self) -> None:
@@ -116,25 +121,26 @@ class _Explainer:
         _fine_tune.np = _Numpy()
         self.wanted = self.problem.classifier.code(self.problem.target.value)
         self.types: dict[str, str] = {}  # columns with the same text before "_" are taken for one feature's
-        for place, (feature, columns) in enumerate(
-            zip(self.problem.space.features, self.problem.space.slices, strict=True)
-        ):
-            coded = feature.kind in {Kind.CATEGORICAL, Kind.BINARY}
-            for level in range(columns.stop - columns.start):
-                self.types[f"x{place}_{level}"] = "cat" if coded else "num"
+        self.shown: list[int] = []
+        for place in _moving(self.problem.space):
+            feature, columns = self.problem.space.features[place], self.problem.space.slices[place]
+            self.shown += range(columns.start, columns.stop)
+            for level in range(feature.width):
+                self.types[f"x{place}_{level}"] = "cat" if feature.kind in {Kind.CATEGORICAL, Kind.BINARY} else "num"
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """Up to ``n`` points, the library's closest first; GAVE_UP for those it did not find."""
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
-        space = self.problem.space
-        half = deadline.left / 2  # for moving back only, whose clock starts at the first point
-        self.query = factual, deadline
+        space, until = self.problem.space, deadline.sooner(RESERVE)
+        origin = space.encode(factual)[0]
+        half = until.left / 2  # for moving back only, whose clock starts at the first point
+        self.query = factual, origin, until
         self.known.clear()
         try:
             with quiet(), seeded(rng):
                 found = self.search(
-                    pd.Series(space.encode(factual)[0], index=list(self.types)),
+                    pd.Series(origin[self.shown], index=list(self.types)),
                     self._share,
                     count_cf=n,
                     feat_types=dict(self.types),
@@ -148,10 +154,13 @@ class _Explainer:
                 )
                 points = self._decoded(np.array(found.cfs)) if len(found.cfs) else space.frame([])
         except LateError:
-            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+            met = Met(self.problem)
+            if rows := [np.frombuffer(key) for key, odds in self.known.items() if odds > 0.5]:
+                met.parts.append(self._decoded(np.array(rows)))
+            return met.explanation(factual, n)
         finally:
             self.query = None
-        return self._read(points, factual, n, Reason.TIME_LIMIT if deadline.left <= half else Reason.FINISHED)
+        return self._read(points, factual, n, Reason.TIME_LIMIT if until.left <= half else Reason.FINISHED)
 
     def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int, ended: Reason) -> Explanation:
         """The first ``n`` different points, without the factual; the model is not asked."""
@@ -166,12 +175,15 @@ class _Explainer:
 
     def _decoded(self, matrix: np.ndarray) -> pd.DataFrame:
         assert self.query is not None
-        return self.problem.space.decode(np.clip(matrix, -FAR, FAR), like=self.query[0])
+        factual, origin, _ = self.query
+        rows = np.repeat(origin[None], len(matrix), axis=0)
+        rows[:, self.shown] = np.clip(matrix, -FAR, FAR)
+        return self.problem.space.decode(rows, like=factual)
 
     def _share(self, rows: Any) -> np.ndarray:
         """Share of the wanted class beside the most probable other one, shape (rows,); above 0.5 iff predicted."""
         assert self.query is not None
-        check_clock(self.query[1])
+        check_clock(self.query[2])
         matrix = np.asarray(rows, dtype=float)
         keys = [row.tobytes() for row in matrix]
         if new := {key: row for key, row in zip(keys, matrix, strict=True) if key not in self.known}:
@@ -180,6 +192,11 @@ class _Explainer:
             odds = wanted / (wanted + np.delete(found, self.wanted, axis=1).max(axis=1))
             self.known.update(zip(new, odds.tolist(), strict=True))
         return np.array([self.known[key] for key in keys])
+
+
+def _moving(space: Space) -> list[int]:
+    """The places of features that may change."""
+    return [p for p, feature in enumerate(space.features) if feature.actionability is not Actionability.IMMUTABLE]
 
 
 class _Numpy:

@@ -151,9 +151,7 @@ class _Explainer:
     def _first(self, factual: pd.DataFrame, seed: int, deadline: Deadline) -> Answer:
         library = _library()
         origin = values_of(factual)
-        if broken := [axis.name for axis in self.axes if axis.broken(origin[axis.name])]:
-            gaps = f"the permitted values of {', '.join(broken)} are no range, the only restriction that treecf takes."
-            return Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=gaps)
+        frozen = [axis.name for axis in self.axes if axis.broken(origin[axis.name])]
         if deadline.passed:
             return Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT, detail="no time was left to search in")
         exact = self.method.backend == "exact"
@@ -168,7 +166,10 @@ class _Explainer:
                 node_budget=self.method.node_budget,
             )
         if isinstance(found, library.Counterfactual):
-            return self._answer(factual, origin, found, self._ended(deadline))
+            answer = self._answer(factual, origin, found, self._ended(deadline))
+            return _unproven(answer, frozen) if frozen and answer.status is Status.OPTIMAL else answer
+        if frozen:
+            return Answer(Status.GAVE_UP, reason=self._ended(deadline), detail=_still(frozen))
         if isinstance(found, library.Infeasible) and found.proof == "certified":
             return Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail="treecf has proven that no point is wanted")
         return Answer(Status.GAVE_UP, reason=self._ended(deadline), detail="treecf found nothing within its limits")
@@ -213,6 +214,15 @@ class _Explainer:
         if self.wanted == 1:
             return target.raw(op=">=", value=float(np.nextafter(threshold, math.inf)))
         return target.raw(op="<=", value=threshold)
+
+
+def _still(frozen: Sequence[str]) -> str:
+    return f"treecf takes ranges only, and the values permitted of {', '.join(frozen)} are none: kept as they are"
+
+
+def _unproven(answer: Answer, frozen: Sequence[str]) -> Answer:
+    """The least change while some features stay, of which another may be better."""
+    return replace(answer, status=Status.FOUND, reason=Reason.FINISHED, bound=None, detail=_still(frozen))
 
 
 class _Axis:
@@ -263,7 +273,7 @@ class _Axis:
     def constraints(self, value: Any) -> Iterator[Constraint]:
         """The library's constraints for a factual's value, the same for as many values as possible."""
         library, reach = _library(), self.reach(value)
-        if reach[0] >= reach[-1]:
+        if reach[0] >= reach[-1] or self.broken(value):
             yield library.Freeze(self.name)
         elif self.coded:
             if len(reach) < len(self.feature.categories):

@@ -262,7 +262,7 @@ class _Explainer:
         self.solver = method.start(problem)
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+        deadline = deadline.sooner(RESERVE)
         origin = values_of(factual)
         outcome = self.solver.solve(origin, deadline)
         answer = self._answer(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)

@@ -325,7 +325,7 @@ class _Explainer:
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """The cheapest set of n; where there is none so large, the cheapest smaller one, and a proof of that."""
-        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+        deadline = deadline.sooner(RESERVE)
         origin = values_of(factual)
         moves = self.setup.finder.moves(origin)
         none = True  # proven of all larger sets that were asked for

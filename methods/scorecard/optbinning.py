@@ -25,6 +25,7 @@ from methods.scorecard.method import Scorecard
 from methods.scorecard.moves import MoveFinder, closeness_factor
 from methods.wrapping import Defaults, quiet, stated
 
+RESERVE = 0.15  # of the time limit: for what the library does before and after its solver's search
 GENERATE = "optbinning.scorecard.counterfactual.counterfactual:Counterfactual.generate"
 
 
@@ -128,6 +129,13 @@ def _ends(problem: Problem) -> tuple[float, str | None]:
     return (low, "min_outcome") if low > least else (high, "max_outcome")
 
 
+class _Seconds(float):
+    """Seconds whose thousandfold is whole: the library multiplies them so, for a solver that takes milliseconds."""
+
+    def __mul__(self, by: float) -> int:
+        return max(1, int(float(self) * by))
+
+
 class _Explainer:
     def __init__(self, method: OptBinningCounterfactual, problem: Problem) -> None:
         card = card_of(problem.classifier)
@@ -160,11 +168,25 @@ class _Explainer:
             self.hard = [str(end)]
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        """The library's counterfactuals, whatever the model predicts for them; GAVE_UP for those it did not find."""
+        """The library's counterfactuals, whatever the model predicts for them; GAVE_UP for those it did not find.
+
+        Where there are none so many that differ, as many as there are.
+        """
+        found = Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        for count in range(n, 0, -1):
+            if deadline.passed:
+                break
+            found = self._asked(factual, count, deadline)
+            if found.answers[0].status is not Status.INFEASIBLE:
+                break
+        last, fewer = found.answers[0], Answer(Status.GAVE_UP, detail="OptBinning found no more that differ.")
+        return found.padded(n, last if last.row is None else fewer)
+
+    def _asked(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> Explanation:
+        """The library's ``n`` counterfactuals at once."""
         hard = [*self.hard, *(f"diversity_{name}" for name in self.method.diversity)] if n > 1 else self.hard
-        seconds = max(1, math.ceil(deadline.left))
-        if deadline.passed:
-            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        searches = len(self.method.priorities or "1")  # each has the limit for itself
+        seconds = _Seconds(deadline.sooner(RESERVE).left / searches)
         query = factual[list(self.card.names)].astype(object)
         with quiet():
             try:

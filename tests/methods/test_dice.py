@@ -25,6 +25,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability
 from harness.reports.departures import library_default
 from methods.dice import LIBRARY, SEARCHES, Dice
+from methods.wrapping import LateError
 
 SPACE = Space(
     (
@@ -279,6 +280,29 @@ def test_the_librarys_own_settings_are_as_stated(search: str) -> None:
 def test_a_passed_deadline_is_given_up_at_once(method: Dice, forest: Problem) -> None:
     explanation = method.fit(forest).explain(undesired(forest), 2, np.random.default_rng(0), Deadline.after(0))
     assert {answer.reason for answer in explanation.answers} == {Reason.TIME_LIMIT}
+
+
+def test_what_was_met_is_handed_back_when_the_clock_ends_it(method: Dice, forest: Problem) -> None:
+    """The nearest rows that were predicted as wanted; nothing of an earlier question."""
+    explainer, factual = method.fit(forest), undesired(forest)
+    rows = explainer.dialect.encode(forest.train)
+    met = explainer.dialect.decode(rows, factual)
+    met = met[forest.valid(met)].drop_duplicates()
+    far = np.abs(SPACE.encode(met) - SPACE.encode(factual)).sum(axis=1)
+
+    def stopped(*_: Any, **__: Any) -> None:
+        if len(rows):
+            explainer.model.predict_proba(rows)
+        raise LateError
+
+    explainer.library.generate_counterfactuals = stopped
+    answers = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(20)).answers
+    assert {(answer.status, answer.reason) for answer in answers} == {(Status.FOUND, Reason.TIME_LIMIT)}
+    found = np.abs(SPACE.encode(SPACE.frame([answer.row for answer in answers])) - SPACE.encode(factual)).sum(axis=1)
+    assert found == pytest.approx(np.sort(far)[:2])
+    rows = rows.iloc[:0]
+    late = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(20)).answers
+    assert {(answer.status, answer.reason) for answer in late} == {(Status.GAVE_UP, Reason.TIME_LIMIT)}
 
 
 def test_missing_answers_are_filled_up(forest: Problem) -> None:

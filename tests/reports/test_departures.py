@@ -21,15 +21,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "peers.md"
 WRAPPERS = ("methods.dice.", "methods.carla.", "methods.peers.", "methods.scorecard.optbinning.")
 CHOSEN = {"search", "strategy", "mode", "reward", "backend"}  # which algorithm: the method's name says it
 CUT = {  # budgets below a library's own, and the choice that has its own
-    ("cfnow_greedy", "it_max"): "cfnow_greedy_library",
-    ("cfnow_greedy", "ft_it_max"): "cfnow_greedy_library",
-    ("cfnow_random", "it_max"): "cfnow_random_library",
-    ("cfnow_random", "ft_it_max"): "cfnow_random_library",
-    ("revise", "max_iter"): "revise_library",
     ("cruds", "max_iter"): "cruds_library",
     ("dice_gradient", "maxiterations"): "dice_gradient_library",
     ("dice_gradient", "min_iter"): "dice_gradient_library",
-    ("actionable_recourse", "fs_size"): "actionable_recourse_carla",
 }
 PATHS = {path.stem: path for path in METHODS.glob("*.yaml")}
 WRAPPED = [name for name, path in PATHS.items() if settings(path)["_target_"].value.startswith(WRAPPERS)]

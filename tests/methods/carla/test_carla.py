@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -147,6 +148,23 @@ def test_without_chance_there_is_one(name: str) -> None:
     for row in range(4):
         statuses = [answer.status for answer in ask(method_of(name), problem, factuals.iloc[[row]], 2)]
         assert statuses[1] is Status.GAVE_UP
+
+
+def test_no_draw_begins_that_would_not_end_in_time() -> None:
+    """The first takes .25 of .4 seconds, and asks for no clock: a second one would be late, and lose both."""
+    problem, factuals = compas("lr")
+    explainer = GrowingSpheres().fit(problem)
+    wanted = problem.train.loc[problem.valid(problem.train)].iloc[[0]]
+    draws = []
+
+    def slow(table: pd.DataFrame, _: int) -> pd.DataFrame:
+        draws.append(time.sleep(0.25))
+        return explainer.question.columns.encode(wanted)
+
+    explainer.ask = slow
+    answers = explainer.explain(factuals.iloc[[0]], 3, np.random.default_rng(0), Deadline.after(0.4)).answers
+    assert [answer.status for answer in answers] == [Status.FOUND, Status.GAVE_UP, Status.GAVE_UP]
+    assert (len(draws), answers[1].reason) == (1, Reason.TIME_LIMIT)
 
 
 def test_growing_spheres_end() -> None:

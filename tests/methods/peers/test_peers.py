@@ -156,7 +156,8 @@ def test_cfnow_hands_back_what_the_library_returns() -> None:
     factual, other = (undesired(problem).iloc[[number]] for number in range(2))
     accepted = problem.train.loc[problem.valid(problem.train)].iloc[[0]]
     points = problem.space.encode(pd.concat([other, factual, accepted, other]))
-    explainer = Cfnow().fit(problem)
+    free = problem.space.replace({name: {"actionability": "free"} for name in ("age", "race", "sex", "two_year_recid")})
+    explainer = Cfnow().fit(replace(problem, space=free))
     explainer.search = lambda *_, **__: SimpleNamespace(cfs=points)
     answers = explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(5)).answers
     assert [answer.status for answer in answers] == [Status.FOUND, Status.FOUND, Status.GAVE_UP]
@@ -173,7 +174,7 @@ def test_cfnow_says_that_the_clock_may_have_ended_it() -> None:
 
         def search(*_: Any, wait: float = wait, **__: Any) -> SimpleNamespace:
             time.sleep(wait)
-            return SimpleNamespace(cfs=problem.space.encode(other))
+            return SimpleNamespace(cfs=problem.space.encode(other)[:, explainer.shown])
 
         explainer.search = search
         answers = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(1)).answers
@@ -244,6 +245,42 @@ def test_nice_gives_up_without_an_unlike_row() -> None:
     problem = replace(problem, train=problem.train.loc[alike], labels=problem.labels[alike])
     answers = asked(Nice(), problem, undesired(problem, 1), n=2).answers
     assert [answer.status for answer in answers] == [Status.GAVE_UP] * 2
+
+
+@cfnow
+@pytest.mark.parametrize("strategy", ["greedy", "random"])
+def test_cfnow_is_not_shown_what_may_not_change(strategy: str) -> None:
+    problem = compas("rf")
+    kept = ["age", "race", "sex", "two_year_recid"]
+    for number in range(4):
+        factual = undesired(problem).iloc[[number]]
+        for answer in asked(Cfnow(strategy, ft_it_max=5), problem, factual, 2).answers:
+            assert answer.row is None or [answer.row[name] for name in kept] == factual[kept].iloc[0].tolist()
+    still = problem.space.replace({name: {"actionability": "immutable"} for name in problem.space.names})
+    assert Cfnow().refuses(replace(problem, space=still)) == "CFNOW is not shown immutable features, and here all are."
+
+
+@cfnow
+def test_cfnow_hands_back_what_it_met_when_the_clock_ends_it() -> None:
+    """The nearest rows that were predicted as wanted; nothing of an earlier question."""
+    problem = compas("lr")
+    factual, explainer = undesired(problem, 1), Cfnow().fit(problem)
+    met = problem.train.assign(**{name: factual[name].iloc[0] for name in ("age", "race", "sex", "two_year_recid")})
+    wanted = met.loc[problem.valid(met)].drop_duplicates()
+    far = np.abs(problem.space.encode(wanted) - problem.space.encode(factual)).sum(axis=1)
+
+    def stopped(*_: Any, **__: Any) -> None:
+        explainer._share(problem.space.encode(met)[:, explainer.shown])
+        raise LateError
+
+    explainer.search = stopped
+    answers = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(5)).answers
+    assert {(answer.status, answer.reason) for answer in answers} == {(Status.FOUND, Reason.TIME_LIMIT)}
+    found = np.abs(problem.space.encode(problem.space.frame([a.row for a in answers])) - problem.space.encode(factual))
+    assert found.sum(axis=1) == pytest.approx(np.sort(far)[:2])
+    met = met.iloc[:0]
+    (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(5)).answers
+    assert (answer.status, answer.reason) == (Status.GAVE_UP, Reason.TIME_LIMIT)
 
 
 @cfnow

@@ -141,12 +141,24 @@ def test_the_genetic_backend_finds_points_without_proof(model: str) -> None:
 
 @library
 @pytest.mark.parametrize(("name", "value"), [("debt", -1), ("stage", "a")])
-def test_what_is_no_range_is_refused(name: str, value: Any) -> None:
-    """A special code, and levels that a conditional order leaves out."""
-    problem = posed("cart")
-    (answer,) = asked(TreeCf(), problem, problem.train.iloc[[0]].assign(**{name: value}))
-    assert answer.status is Status.UNSUPPORTED
-    assert name in answer.detail
+def test_what_is_no_range_stays(name: str, value: Any) -> None:
+    """A special code, and levels that a conditional order leaves out: the rest is searched, without a claim."""
+    problem, method = posed("cart"), TreeCf()
+    rows = problem.train.loc[problem.train["stage"] != "a"].assign(**{name: value})
+    rows, statuses = rows.loc[~problem.valid(rows)], set()
+    space = problem.space.replace({name: {"actionability": "immutable", "order": ()}})
+    for place in range(6):
+        factual = rows.iloc[[place]]
+        (answer,) = asked(method, problem, factual)
+        (fixed,) = asked(CeOcl(alpha=0.0), replace(problem, space=space), factual)
+        statuses.add(answer.status)
+        if answer.row is None:
+            assert (answer.status, fixed.status) == (Status.GAVE_UP, Status.INFEASIBLE)
+            continue
+        assert (answer.status, answer.bound, answer.row[name]) == (Status.FOUND, None, value)
+        assert answer.objective == pytest.approx(fixed.objective)
+        assert f"{name} are none: kept as they are" in answer.detail
+    assert Status.FOUND in statuses
 
 
 @library

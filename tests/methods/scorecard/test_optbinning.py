@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,19 @@ def published() -> Iterator[tuple[str, int, set[frozenset[tuple[str, str]]]]]:
         yield approach, int(most), {frozenset(zip(rows["feature"], rows["required"], strict=True))}
     groups = [rows for _, rows in several.groupby("counterfactual")]
     yield "weighted", 2, {frozenset(zip(rows["feature"], rows["required"], strict=True)) for rows in groups}
+
+
+def test_the_library_ends_before_the_clock(problem_of: Callable[[str], Problem]) -> None:
+    """What it does before and after its solver's search has room, and each level of a hierarchy has the limit."""
+    problem, limits = problem_of("scorecard"), list[float]()
+    (factual,) = undesired(problem, 1)
+    for priorities, searches in ((None, 1), ({"proximity": 2, "closeness": 1}, 2)):
+        explainer = OptBinningCounterfactual(priorities=priorities).fit(problem)
+        explainer.library = SimpleNamespace(
+            generate=lambda *_, time_limit, **__: limits.append(time_limit), status="NOT_SOLVED"
+        )
+        explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(4))
+        assert 3.0 / searches < limits[-1] <= 3.4 / searches
 
 
 @pytest.mark.slow
