@@ -24,17 +24,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from support.pages import PROSE
+from support.tables import GRANTED
 
 from harness import library
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.data import load_csv
-from harness.library import explain, explain_group, measure, pose
+from harness.library import explain, explain_group, in_context, measure, pose
 from harness.store.rows import answer_row
 from methods.ce_ocl import CeOcl
 from methods.group_greedy import GroupGreedy
 from methods.nearest import Nearest
 from methods.robust import Robust
+from metrics import _example as loans
 from metrics.proximity import l1
 
 ROOT = Path(__file__).parents[1]
@@ -484,6 +486,13 @@ def test_a_worker_gives_the_same(question: Any, pipeline: Pipeline) -> None:
     """In a process of its own, with the same seed."""
     row = rejected(pipeline)[0]
     assert explain(CeOcl(), question, row, n=2, worker=True) == explain(CeOcl(), question, row, n=2)
+
+
+def test_without_an_objective_there_is_gowers_distance() -> None:
+    """From an income of 30 at an age of 30 to 80 at 40: .5 and .25, over five features."""
+    found = Explanation((Answer(Status.FOUND, GRANTED),))
+    told = str(in_context(found, None, loans.problem, loans.factual))
+    assert [line.split()[2:] for line in told.splitlines() if line.startswith("Gower distance")] == [["0.15"]]
 
 
 def test_a_second_question_asks_the_model_once(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,3 +160,9 @@ def test_metrics_are_means_over_valid_answers() -> None:
     assert certified_delta(factual, three, linear) == pytest.approx(each.mean(), rel=1e-5)
     assert delta_validity(factual, three, linear) == 0.5
     assert certified_delta(factual, three.iloc[2:], linear) is None
+
+
+@pytest.mark.parametrize(("income", "share"), [(53.0, 0.0), (54.0, 1.0)])
+def test_each_weight_may_be_a_hundredth_off(income: float, share: float) -> None:
+    """Inputs of .53 (or .54), .5 and 1, and the 1 of the intercept: room for .03 / 3.03 = .0099, or .04 / 3.04."""
+    assert delta_validity(factual, answers.iloc[:1].assign(income=income), linear) == share

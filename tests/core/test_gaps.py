@@ -11,7 +11,7 @@ from harness.core.errors import DatasetError
 from harness.core.objective import Objective, Term, displacement
 from harness.core.space import Feature, Space
 from harness.evaluation import checker
-from metrics import _distances, plausibility, proximity
+from metrics import _distances, _example, plausibility, proximity
 
 NAN = math.nan
 AGE = Feature("age", "integer", scale=(20, 60), bounds=(18, 70), missing=True)
@@ -101,3 +101,11 @@ def test_metrics_count_a_gap_as_one_unit() -> None:
         assert apart[place] == pytest.approx(expected)
     assert _distances.absolute(_distances.numbers(SPACE), FULL, row(30, NAN)) == pytest.approx([10 + 10])
     assert proximity._l2(SPACE, FULL, NONE) == pytest.approx([np.sqrt(2)])
+
+
+def test_a_gap_is_one_unit_in_units_of_mad_as_well() -> None:
+    """Wages of 3, 5 and 7 have a MAD of .2 of the range: from 5 to 9 is .4 / .2, to a gap 1 and not 1 / .2."""
+    space = Space((WAGE,))
+    known, asked = (space.frame({"wage": wage} for wage in wages) for wages in ((3.0, 5.0, 7.0), (9.0, NAN)))
+    distance = _distances.mad_scaled(replace(_example.problem, space=space, train=known))
+    assert distance(space, known.iloc[[1]], asked) == pytest.approx([2.0, 1.0])

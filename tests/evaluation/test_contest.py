@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.evaluation import contest
+from harness.evaluation import checker, contest
 from harness.evaluation.contest import Contest, Criterion, standing, too_few
 from harness.evaluation.study import Entry, Study, named
 
@@ -96,6 +96,20 @@ def test_quantiles_leave_out_what_is_not_known() -> None:
     assert (one.spent(), one.spent(share=1.0), one.spent("cpu_seconds")) == (2.0, 3.0, 2.0)
     one.table["cpu_seconds"] = NAN
     assert math.isnan(one.spent("cpu_seconds"))
+
+
+def test_every_fault_of_the_checker_is_counted() -> None:
+    """Each of its words, but for those of no answer and of one that is accepted."""
+    words = dict.fromkeys([*checker.FAULTS, checker.NOT_PERMITTED, "late"], 1)
+    outcome = {"verdict": {**words, "none": 1, checker.ACCEPTED: 1}}
+    assert dict(entry("a", [0.1], outcomes=(outcome,)).faults) == words
+
+
+def test_who_keeps_to_equations_sees_them() -> None:
+    """As the first of two seeds says; nothing else is seen."""
+    metas = tuple({"n_counterfactuals": 1, "objective": claim} for claim in ({"causal": True}, None))
+    assert entry("a", [0.1], metas=metas).sees == ("structural equations",)
+    assert entry("a", [0.1], metas=metas[1:]).sees == ()
 
 
 def test_names_say_what_differs() -> None:

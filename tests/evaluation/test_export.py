@@ -73,6 +73,7 @@ def test_every_answer_has_a_row(cell: StoredRun) -> None:
     assert table.loc[2, "city"] == "Atlantis"
     assert table.loc[[2, 3], ["score_after", "predicted_after"]].isna().all(axis=None)
     assert table["score_before"].tolist() == np.repeat(cell.classifier.score(frame), 4).tolist()
+    assert table["predicted_before"].tolist() == ["bad"] * 8
 
 
 def test_numbers_come_back_to_the_last_bit(cell: StoredRun) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.tables import GRANTED, YOUNGER
+from support.tables import GRANTED, MEMBER, YOUNGER
 
 from harness.cli import job
 from harness.core.explanation import Answer, GroupExplanation, Reason, Status
@@ -65,15 +65,6 @@ def test_nothing_is_averaged_away(cell: StoredRun, problem: Problem) -> None:
     assert scores[counts].tolist() == [4, 3, 1, 1, 1, 0.25]
     assert scores["mothilal/validity"] == pytest.approx(1 / 3)
     assert scores["actionability/incoherent"] == pytest.approx(1 / 3)
-
-
-def test_the_population_says_which_answers_distances_see(cell: StoredRun, problem: Problem) -> None:
-    """The valid ones, or all that were returned and exist."""
-    factual, _ = cell.factuals()
-    rows = problem.space.frame(row["row"] for row in cell.rows()[:2])
-    changed = problem.space.changed(factual, rows).sum(axis=1)
-    assert scored(cell, problem, "accepted")["distance/l0"] == changed[0]
-    assert scored(cell, problem, "returned")["distance/l0"] == changed.mean()
 
 
 @metric(better="lower", family="own")
@@ -173,6 +164,20 @@ def told(run: StoredRun, *metrics: Metric) -> pd.DataFrame:
 def found(row: dict[str, Any], value: float | None = None, bound: float | None = None) -> Answer:
     proven = value is not None and value == bound
     return Answer(Status.OPTIMAL if proven else Status.FOUND, row, Reason.FINISHED, value, bound)
+
+
+def test_the_population_says_which_answers_distances_see(asked: Asked) -> None:
+    """The valid one, of which income and age change, or all that exist: of the other all changes but the income."""
+    run = asked([(found(row), 0.1) for row in (GRANTED, YOUNGER, {**GRANTED, "age": 30.5})])
+    for population, changes in (("accepted", 2), ("returned", (2 + 4) / 2)):
+        assert scoring.score(run, {0: loans.problem}, [l0], population).loc[0, "distance/l0"] == changes
+
+
+def test_the_nearest_is_so_whatever_changes_cost(asked: Asked) -> None:
+    """Where income costs six times as much, 80 alone costs 3, 60 and a membership 1.8 + 1; .5 is less than .3 + 1."""
+    run = asked([(found({**MEMBER, **more}), 0.1) for more in ({"income": 60.0}, {"income": 80.0, "member": "no"})])
+    dear = replace(loans.problem, space=loans.SPACE.replace({"income": {"weight": 6}}))
+    assert scoring.score(run, {0: dear}, [gower]).loc[0, "nearest/distance/gower"] == pytest.approx(0.5 / 5)
 
 
 def test_a_question_is_counted_by_hand(asked: Asked) -> None:
@@ -311,3 +316,29 @@ def test_a_group_counts_once_however_many_people_are_in_it(asked: Asked) -> None
     assert (line["points"], line["points_gap"]) == (2.0, 1.0)
     said = "done: 4 factuals, coverage 1.00, validity 1.00, 2 points a group, gap 1, 2.500 s a group"
     assert job._line(run, scores, "done", 4) == said
+
+
+@pytest.mark.parametrize(("bound", "least"), [(5.0, 1.0), (3.0, 0.0), (None, 0.0)])
+def test_a_total_change_is_the_least_where_its_bound_says_so(bound: float | None, least: float) -> None:
+    """Of five changes, none fewer than the bound."""
+    assert scoring._total_change({"total_change": 5, "total_change_bound": bound})["least_change"] == least
+
+
+def test_who_is_served_late_is_not_left(asked: Asked) -> None:
+    """Of two people of a late group one has a point."""
+    run = asked([(found(GRANTED), 0.1)], [(NOTHING, 0.1)], late=True)
+    ending = {"status": "FOUND", "seconds": 9.0, "fit_seconds": 0.1, "late": True}
+    explained = GroupExplanation((found(GRANTED),), changed=(("income", "age"),))
+    run.append_group(group_line("g", (0, 1), explained, **ending))
+    for row, point in zip(run.rows(), (0, None), strict=True):
+        run.append([row | {"group": "g", "point": point}])
+    assert scoring.group_table(run).loc["g", ["size", "covered", "left", "points"]].tolist() == [2, 1, 1, 1]
+
+
+def test_optima_are_counted_per_answer(asked: Asked) -> None:
+    """Of two answers to each of two questions one is proven."""
+    answers = [(found(GRANTED, 2.0, 2.0), 0.1), (found({**GRANTED, "income": 90.0}, 3.0, 2.0), 0.1)]
+    run = asked(answers, answers)
+    told(run).to_csv(run.path / SCORES)
+    (entry,) = Study.among("s", [run]).entries
+    assert summary.line_of(entry)["optimal"] == 0.5

@@ -22,8 +22,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from harness.core.classifier import Classifier
 from harness.core.metric import TABLES, Metric
 from harness.core.problem import Problem
-from harness.core.space import Actionability, Space
+from harness.core.space import Actionability, Feature, Space
 from harness.core.target import Interval, Label, Probability
+from harness.evaluation.contest import Contest, Criterion
+from harness.models.equations import equations
 from harness.models.retraining import CHANGES
 from metrics import plausibility, retraining
 from metrics._example import LABELS, SPACE, factual, problem, rows
@@ -184,19 +186,36 @@ def test_breaches_of_relations_by_hand() -> None:
     assert METRICS["actionability/relations"](factual, ANSWERS, related) == pytest.approx((0 + 1 + 2) / 3)
 
 
-def test_lof_follows_its_definition() -> None:
-    """The local outlier factor is the neighbours' mean reachability density over the answer's own."""
-    data, query = SPACE.encode(problem.train)[LABELS == "granted"], SPACE.encode(ANSWERS)[0]
-    k = len(data) - 1  # fewer than 20 rows: all the others
-    between = np.linalg.norm(data[:, None] - data[None], axis=2)
-    reach = between.max(axis=1)  # the k-th of k neighbours is the farthest
-    density = 1 / np.array([np.maximum(between[i], reach)[np.arange(len(data)) != i].mean() for i in range(len(data))])
-    away = np.linalg.norm(data - query, axis=1)
+def outlier_factor(data: np.ndarray, query: np.ndarray, k: int) -> float:
+    """By its definition: the mean reachability density of a point's ``k`` neighbours over the point's own."""
+    between, away = np.linalg.norm(data[:, None] - data[None], axis=2), np.linalg.norm(data - query, axis=1)
+    near = between.argsort(axis=1)[:, 1 : k + 1]  # the first is the row itself
+    reach = np.sort(between, axis=1)[:, k]
+    density = 1 / np.array([np.maximum(between[i], reach)[near[i]].mean() for i in range(len(data))])
     nearest = np.argsort(away)[:k]
-    own = 1 / np.maximum(away, reach)[nearest].mean()
-    assert plausibility.lof(factual, ANSWERS.iloc[:1], problem) == pytest.approx(
-        density[nearest].mean() / own, rel=1e-6
-    )
+    return density[nearest].mean() * np.maximum(away, reach)[nearest].mean()
+
+
+def test_lof_follows_its_definition() -> None:
+    """Of fewer than 20 rows all the others are neighbours; of 30 those 20 that are nearest."""
+    few = SPACE.encode(problem.train)[LABELS == "granted"]
+    expected = outlier_factor(few, SPACE.encode(ANSWERS)[0], len(few) - 1)
+    assert plausibility.lof(factual, ANSWERS.iloc[:1], problem) == pytest.approx(expected, rel=1e-6)
+    incomes = np.random.default_rng(0).uniform(50, 100, 30)
+    train = rows(*((income, 20 + place, "no", "school", "clerk") for place, income in enumerate(incomes)))
+    many = replace_data(problem, train, np.full(30, "granted", dtype=object))
+    expected = outlier_factor(SPACE.encode(train), SPACE.encode(ANSWERS)[0], 20)
+    assert plausibility.lof(factual, ANSWERS.iloc[:1], many) == pytest.approx(expected, rel=1e-6)
+
+
+def test_lof_of_a_gap_is_that_of_the_median() -> None:
+    """Of wages of 0, 1, 8 and none, in tenths: the gap lies at .1, and by one unit apart in a column of its own."""
+    space = Space((Feature("wage", "continuous", scale=(0.0, 10.0), missing=True),))
+    train = space.frame({"wage": wage} for wage in (0.0, 1.0, 8.0, np.nan))
+    asked = Problem(space, problem.classifier, train, np.full(4, "granted", dtype=object), Label("granted"))
+    filled = np.array([[0.0, 0.0], [0.1, 0.0], [0.8, 0.0], [0.1, 1.0]])
+    expected = outlier_factor(filled, filled[3], 3)
+    assert plausibility.lof(train.iloc[[0]], train.iloc[[3]], asked) == pytest.approx(expected, rel=1e-6)
 
 
 def test_lof_is_bounded_by_distinct_rows() -> None:
@@ -410,6 +429,23 @@ def test_each_change_of_training_has_its_own_metric(change: str) -> None:
     assert getattr(retraining, change)(factual, ANSWERS.iloc[:0], asked) is None
     assert getattr(retraining, change)(factual, ANSWERS.iloc[[1]], asked) is None  # not valid
     assert getattr(retraining, change)(factual, ANSWERS, problem) is None  # it is not known how it was trained
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_who_stays_valid_for_more_models_is_first(change: str) -> None:
+    """For all of them against half of them, in each of twelve questions."""
+    values = pd.DataFrame({"a": [1.0] * 12, "b": [0.5] * 12})
+    criterion = Criterion(change, f"retraining/{change}", getattr(retraining, change).better)
+    assert Contest("d / m", criterion, values, values.notna()).places == {"a": 1, "b": 2}
+
+
+def test_residuals_of_several_equations_are_summed() -> None:
+    """Ten years more imply an income of 50 and a rent of 30: 80 and 20 are .3 above and .1 below, .4 together."""
+    space = Space(tuple(Feature(name, "continuous", scale=(0.0, 100.0)) for name in ("income", "rent", "age")))
+    both = space.frame([{"income": 30, "rent": 20, "age": 30}, {"income": 80, "rent": 20, "age": 40}])
+    told = equations(space, both, {"income": {"formula": "2 * age"}, "rent": {"formula": "age"}})
+    asked = replace(problem, space=space, train=both, equations=told)
+    assert METRICS["causality/residual"](both.iloc[[0]], both.iloc[[1]], asked) == pytest.approx(0.4)
 
 
 def test_each_metric_has_a_value_by_hand() -> None:

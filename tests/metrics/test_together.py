@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
+from sklearn.svm import LinearSVC
 
 from harness.certificate import Checker
 from harness.core.asked import Asked
@@ -158,3 +159,18 @@ def test_what_was_found_of_an_answer_is_kept(measured: str, asked: Asked, monkey
     np.testing.assert_array_equal(metric.measure(asked), first)
     np.testing.assert_array_equal(metric.measure(half), expected)
     assert calls == [len(asked.answers), len(half.answers)]
+
+
+def test_what_one_metric_found_is_not_taken_for_another_s() -> None:
+    """Of a box whose radius is twice the way to the split three quarters stay; .1 above a line of two slopes of 1 a box
+    has a radius of .1 / 2, a ball one of .1 / √2."""
+    near, asked = loans.answers.iloc[:1].assign(income=52.5), replace(loans.problem)
+    robustness.invalidation_rate(loans.factual, near, asked)
+    share = robustness.region_validity(loans.factual, near, asked)
+    assert share == robustness.region_validity(loans.factual, near, replace(asked)) == pytest.approx(0.75, abs=0.055)
+    line = LinearSVC().fit(loans.SPACE.encode(loans.TRAIN), loans.LABELS == "granted")
+    line.coef_, line.intercept_ = np.array([[1.0, 1.0, 0, 0, 0, 0, 0]]), np.array([-1.0])
+    asked = replace(asked, classifier=replace(asked.classifier, estimator=line))
+    above = near.assign(income=60.0)  # and an age of 40: .6 + .5
+    assert robustness.certified_radius_linf(loans.factual, above, asked) == pytest.approx(0.1 / 2, abs=1e-6)
+    assert robustness.certified_radius_l2(loans.factual, above, asked) == pytest.approx(0.1 / 2**0.5, abs=1e-6)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.markup import Page
 from support.sweep import runner
 
 from harness.store.run import stored_runs
@@ -31,5 +32,8 @@ def test_one_dataset_of_the_benchmark(tmp_path: Path) -> None:
     page = run("experiment=benchmark", module="harness.report")
     assert page.returncode == 0, page.stderr
     text = (tmp_path / "results" / "benchmark" / "report.html").read_text()
-    assert "robust: not measured" not in text
-    assert "largest box around it" in text
+    assert "of the largest box proven valid around them" in text
+    for name in ("robustness, lower is better", "certified radius, higher is better"):
+        ranked = " ".join(row["methods"] for row in Page(text).table(name, "place").values())
+        assert "ce_ocl (rank " in ranked
+        assert "dice_random (" in ranked  # with its rank, or among those that answer too few

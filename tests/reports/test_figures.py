@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 from matplotlib.colors import to_rgb
+from matplotlib.contour import ContourSet
 from matplotlib.image import imread
 from omegaconf import OmegaConf
 from scipy.spatial import Delaunay
@@ -164,6 +165,9 @@ def test_the_plane_shows_what_was_answered(numbers: list[StoredRun]) -> None:
         factual, _ = cell.factuals()
         np.testing.assert_array_equal(drawn["factual"], factual.to_numpy(float))
         np.testing.assert_array_equal(drawn["counterfactual"], [list(row["row"].values()) for row in cell.rows()])
+        (shaded,) = [part for part in axis.collections if isinstance(part, ContourSet) and part.filled]
+        places = (drawn["factual"][0], drawn["counterfactual"][0])  # not as wanted, and as wanted
+        assert [any(path.contains_point(place) for path in shaded.get_paths()) for place in places] == [False, True]
         (hull,) = [line for line in axis.lines if line.get_label() == "hull of the desired class"]
         corners = np.column_stack(hull.get_data())
         assert (corners[0] == corners[-1]).all()

@@ -120,6 +120,21 @@ def test_a_group_is_divided_by_a_features_values(points: int) -> None:
     ]
 
 
+def test_a_heading_says_how_many_are_needed() -> None:
+    """Of three points where 1.2 are proven two, as there is no part of a point."""
+    line = {"factuals": range(4), "points": [{}] * 3, "status": "FOUND", "bound": 1.2, "seconds": 0.5}
+    told = groups._heading(pd.Series({"points": 3, "gap": 1, "total_change": math.nan}), line, "good")
+    assert told == "4 factuals, wanted good: 3 explanations, at least 2 are needed; 0.50 s"
+
+
+def test_who_is_already_there_is_told() -> None:
+    """Of three people one has the job to which the others change."""
+    people = pd.DataFrame({"sex": ["f"] * 3, "job": ["none", "full", "none"]}, index=[5, 6, 7])
+    told = groups.explanation_text(0, people, {"sex": "f", "job": "full"}, ["job"], SPACE.features[:2])
+    says = "1. 3 factuals (5, 6, 7): change job to full (from none: 2; 1 already there)."
+    assert told == f"{says}\n   Alike in sex f."
+
+
 def test_of_a_groups_claim_the_limits_are_stored(tmp_path: Path) -> None:
     """What it minimises is the number of its points; the limits are each answer's."""
     hull = Term("slack", 1.0, {"points": np.zeros((1, 1)), "norm": 1})

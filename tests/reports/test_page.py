@@ -21,6 +21,7 @@ from matplotlib.image import imread
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from support import tables
+from support.figures import curves
 from support.markup import Page
 from support.tables import GRANTED, MEMBER, YOUNGER, started
 
@@ -31,10 +32,10 @@ from harness.core.target import Label
 from harness.evaluation import statistics
 from harness.evaluation.contest import Contest, Criterion, Standing, contests
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.study import Study
+from harness.evaluation.study import SCORES, Study, read_scores
 from harness.reports import canvas
-from harness.reports.page import against, charts, figures, page
-from harness.reports.page.which import beside, places, recommendations
+from harness.reports.page import against, charts, elements, figures, page
+from harness.reports.page.which import beside, how, places, recommendations
 from metrics import _example as loans
 
 LATE = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no tree was left in time")
@@ -170,6 +171,19 @@ def test_every_data_set_has_its_own_question(tmp_path: Path) -> None:
     ]
 
 
+def test_people_without_a_counterfactual_were_asked(tmp_path: Path) -> None:
+    """Of two there is none for one, by proof."""
+    none = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail="all is settled")
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED, none])
+    read_scores(run).assign(impossible=[0.0, 1.0]).to_csv(run.path / SCORES)
+    shown = Page(f"<h2>The question</h2>{page._question(Study.of(tmp_path))}")
+    assert shown.table("The question", "wanted")["loans"]["people asked"] == "2"
+
+
+def test_numbers_have_three_decimals() -> None:
+    assert (elements.figure(0.0274), elements.figure(NAN)) == ("0.027", "–")
+
+
 def test_a_method_has_one_look_everywhere(text: str, folder: Path) -> None:
     """The sample beside its name has the colour of its curve, and each method's sample is another."""
     samples = dict(re.findall(r'<g id="look-(\d)"><path d="[^"]*" stroke="(#\w+)"', text))
@@ -264,6 +278,13 @@ def test_a_pair_has_its_tests_beside_its_counts() -> None:
     }  # fmt: skip
 
 
+def test_pairs_are_of_who_ranks_first_with_each_other() -> None:
+    """Where twelve questions are answered by all; the second and the third are no pair of the page."""
+    values = pd.DataFrame({"a": [0.1] * 12, "b": [0.2] * 12, "c": [0.3] * 12})
+    contest = Contest("d / m", Criterion("proximity", "gower", "lower"), values, values.notna())
+    assert [row[1:3] for row in against._pairs(contest, Markup)] == [["a", "b"], ["a", "c"]]
+
+
 NAMES = [f"method_number_{place}" for place in range(14)] + ["ce_ocl (features.x.actionability=free, alpha=0)"]
 
 
@@ -349,6 +370,25 @@ def test_a_curve_counts_a_question_once_a_seed() -> None:
     np.testing.assert_equal(seconds["several"], [0.5, 3, 0.5, np.inf])
 
 
+def test_a_curve_rises_with_each_answer() -> None:
+    """Of four questions one has no answer: a quarter after .5 s, and three quarters from the last answer to the end."""
+    answered = {"nearest/gap": [1.0, 1.0, 1.0, NAN], "seconds": [2.0, 0.5, 1.0, 5.0], "coverage": [1.0, 1.0, 1.0, 0.0]}
+    entry = SimpleNamespace(method="one", by_seed=[pd.DataFrame(answered)], timed=True)
+    study: Any = SimpleNamespace(methods=["one"], of_task=lambda task: [entry])
+    contest: Any = SimpleNamespace(task="d / m", criterion=Criterion("gap", "gap", "lower"))
+    assert curves(charts.profile(study, [contest]).axes[1])["one"][:2] == ([0.5, 1, 2, 2], [0.25, 0.5, 0.75, 0.75])
+
+
+def test_each_cell_of_ranks_is_at_its_method() -> None:
+    """The better one is the upper row."""
+    ranks = pd.DataFrame({"b": [0.75], "a": [0.25]})
+    standing = Standing(Criterion("near", "gower", "lower"), ranks, None, {}, frozenset())
+    (axis,) = charts.heat({"near": standing}, charts.look(["a", "b"])).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["a", "b"]
+    assert {text.get_text(): text.get_position() for text in axis.texts} == {"0.25": (0, 0), "0.75": (0, 1)}
+    assert axis.get_ylim() == (1.5, -0.5)
+
+
 def test_one_person_is_told_what_is_wrong() -> None:
     """A method that refuses the model has found nothing there; an answer that is not accepted has its fault beside."""
     rows = {"a": GRANTED, "b": None, "c": MEMBER}
@@ -376,6 +416,21 @@ def test_a_task_without_a_rival_is_won_by_nobody() -> None:
     found += [contest("d", answered=3, one=0.1, two=0.2)]
     standing = Standing(near, pd.DataFrame({"one": [0.0]}), None, {}, frozenset())
     assert beside(standing, found, "one") == ", first in 1 of 3 tasks"
+
+
+def test_who_takes_fewer_data_sets_is_told() -> None:
+    near = Criterion("proximity", "distance/gower", "lower")
+    ranks = pd.DataFrame({"one": [0.0, NAN, 0.5], "two": [1.0, 0.0, 0.5]})
+    standing = Standing(near, ranks, None, {"one": 1, "two": 1}, frozenset())
+    assert [beside(standing, [], name) for name in ranks] == [", 2 of 3 data sets", ""]
+
+
+def test_a_test_is_told_with_its_data_sets() -> None:
+    """Three methods ranked alike on five: Friedman's statistic is 2 * 5, of which p is exp(-10 / 2)."""
+    ranks = pd.DataFrame([[0.0, 0.5, 1.0]] * 5, columns=list("abc"))
+    near = Criterion("proximity", "distance/gower", "lower")
+    standing = Standing(near, ranks, statistics.friedman(ranks), {}, frozenset())
+    assert how(standing, 5) == "Friedman p = 0.0067 over 5 data sets, then Nemenyi"
 
 
 def traded(*points: tuple[str, float, float, float]) -> Axes:

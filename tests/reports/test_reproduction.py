@@ -296,6 +296,30 @@ def test_costs_are_in_no_count_of_agreement(home: Path, comparison: Comparison) 
     assert found.text.endswith("- A note.")
 
 
+def test_each_verdict_has_its_own_column(home: Path) -> None:
+    """Two are within a tenth; one is beyond it, within its error of 1.96 times 5; three are 9.9 off, beyond 9.8."""
+    rows = [{"published": 100.0, "ours": 105.0}] * 2 + [{"published": 50.0, "ours": 58.0, "ours_se": 5.0}]
+    rows += [{"published": 100.0, "ours": 90.1, "published_se": 3.0, "ours_se": 4.0}] * 3
+    frame = pd.DataFrame([{"place": n, "measure": "near", "better": "lower", "n": 30} | r for n, r in enumerate(rows)])
+    table: Any = SimpleNamespace(
+        title="T", costs=frozenset(), asked=30, build=lambda found: ("", frame), compared=lambda lines: lines
+    )
+    found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
+    assert found.row[COUNTS] == ["6", "1", "0", "2", "1", "3", "0", "0", "0", "0", "–"]
+
+
+def test_the_opening_counts_claims_by_word() -> None:
+    """Three that hold, two that do not, one that is open."""
+    claims = [["", "", word, ""] for word in (OPEN, FAILS, HOLDS, FAILS, HOLDS, HOLDS)]
+    said = "Of the papers' claims, 3 hold here, 2 do not, and 1 are not tested enough."
+    assert reproduction._opening([], claims).endswith(said)
+
+
+def test_a_split_says_what_is_trained_on() -> None:
+    """All but a quarter that is tested on."""
+    assert reproduction._split({"test_size": 0.25, "stratify": True, "seed": 0}) == "75% (stratified, seed 0)"
+
+
 def test_a_number_without_a_reason_was_not_asked(home: Path) -> None:
     """Whether a table gives no reasons, or none for this one; other reasons are its own."""
     rows = [{"measure": "distance", "published": 1.0, "ours": None, "why": why} for why in (math.nan, None, "refused")]

@@ -131,6 +131,18 @@ def test_data_sets_are_chosen_together(tmp_path: Path) -> None:
     assert all(sum(rank.values()) == pytest.approx(1.0) for rank in ranks.values())
 
 
+def test_the_best_mean_of_a_task_is_marked(tmp_path: Path) -> None:
+    """From an income of 30 to 80 is .5, over five features .1; from an age of 30 to 50 is as much again."""
+    near = {**MEMBER, "member": "no", "income": 80.0}
+    for method, answer in (("near", near), ("far", {**near, "age": 50})):
+        named = {"method": method, "paths": ["metrics.proximity.gower"]}
+        started(tmp_path, loans.problem, loans.factual, [answer] * 12, **named)
+    (view,) = views(Numbers(Study.of(tmp_path)), ["loans"]).values()
+    lines = view["by"]["proximity"]["lines"]
+    assert [line["best"] for line in lines] == [True, False]
+    assert [line["mean"][0] for line in lines] == pytest.approx([0.1, 0.2])
+
+
 def test_the_board_says_who_was_not_asked_and_what_was_timed_beside_others(tmp_path: Path) -> None:
     """One method of two about the second model; of three runs, one went on beside others."""
     for model, method in (("lr", "one"), ("rf", "one"), ("lr", "two")):
@@ -202,7 +214,9 @@ def test_pages_say_what_things_are(home: Path) -> None:
     own = text[text.index('id="guess"') :].partition("</section>")[0]
     assert "of a user&#39;s own" in own
     assert "index.html#study=%3Cb%3E" in own
-    assert "<span>0 to 100</span>" in (home / "site" / "data.html").read_text()
+    features = (home / "site" / "data.html").read_text()
+    assert "<span>0 to 100</span>" in features
+    assert "<span>18 to 90</span>" in features  # an age may be, though those of the training rows are 20 to 60
     papers = (home / "site" / "reproduction.html").read_text()
     assert "<span>x|y</span>" in papers
     assert '<img src="figures/one.png"' in papers

@@ -412,3 +412,14 @@ def test_of_equal_runs_the_last_of_the_sweeps_counts(tmp_path: Path) -> None:
         lines = [{"cell": f"elsewhere/{run.path.name}", "label": run.label, "state": "done"} for run in order]
         (tmp_path / "sweeps" / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         assert [run.path for run in latest(tmp_path)] == [order[1].path]
+
+
+def test_means_of_a_papers_table_are_common_where_all_of_them_are(tmp_path: Path) -> None:
+    """Of twelve questions; not where one method has a plausibility in four of them, though all have a distance."""
+    paths, plausible = ["metrics.proximity.gower", "metrics.plausibility.ynn"], "nearest/plausibility/ynn"
+    for method in ("whole", "partly"):
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED] * 12, method=method, paths=paths)
+    assert "Means are common" in for_paper(Numbers(Study.of(tmp_path)))[0].caption
+    scores = read_scores(run)
+    scores.assign(**{plausible: scores[plausible].where(scores.index < 4)}).to_csv(run.path / SCORES)
+    assert "Means are each method's own" in for_paper(Numbers(Study.of(tmp_path)))[0].caption

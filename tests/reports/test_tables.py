@@ -105,10 +105,14 @@ def test_each_algorithm_of_robust_regions_has_its_own_place(made: Made) -> None:
 
 
 def test_a_difference_is_in_standard_errors_of_both(made: Made, comparison: Comparison) -> None:
-    near = line(comparison.compare([made(method="exact")]), "Exact", "continuous_proximity")
+    """Of -70 / 3 to -20, where our error is 18.6, theirs 5, and both 19.2 together."""
+    text, lines = comparison.build([made(method="exact")])
+    near = line(lines, "Exact", "continuous_proximity")
     error = math.hypot(5.0, np.std([-60.0, -10.0, 0.0], ddof=1) / math.sqrt(3))
     assert near["difference"] == pytest.approx(-70 / 3 + 20)
     assert near["difference_se"] == pytest.approx((-70 / 3 + 20) / error)
+    (row,) = [row for row in text.splitlines() if "| difference |" in row]
+    assert "| -3.33 (-0.2) |" in row
 
 
 def test_what_was_not_run_is_counted_and_not_shown(made: Made, comparison: Comparison) -> None:
