@@ -50,12 +50,12 @@ def main() -> None:
         told = any(argument.startswith("threads=") for argument in arguments)
         spare = None if told else start(1, modules=("sklearn.ensemble", *_module(arguments)))
         from harness.cli.explained import explained  # slow: all libraries that a dataset, a model and a method need
-        from harness.reports.person import as_text, check_plot, legend, several  # slow: pandas
+        from harness.reports.person import check_plot, legend, several  # slow: pandas
 
         plot = check_plot(plots[-1]) if plots else None
         drawn = []
         for place, (explanation, claim) in enumerate(explained(arguments, spare)):
-            parts = "" if place == 0 else "\n", as_text(explanation), legend(explanation, claim)
+            parts = "" if place == 0 else "\n", str(explanation), legend(explanation, claim)
             print("\n".join(filter(None, parts)))
             drawn += [explanation] if plot else []
         for explanation, path in several(drawn, plot) if plot else ():

@@ -56,7 +56,7 @@ from harness.core.errors import DatasetError, HarnessError, UnsupportedError
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
 from harness.core.method import Deadline, Explainer, Method, prepare, refusal
 from harness.core.metric import Metric
-from harness.core.numbers import check_asked_for
+from harness.core.numbers import check_asked_for, whole
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.python import in_python, python_errors
@@ -361,7 +361,7 @@ def _check(method: Any, task: Any, n: Any, seed: Any, time_limit: Any) -> None:
 
 def _row(task: Task, person: Any) -> int:
     """The number of a row, if it is one."""
-    if isinstance(person, bool) or not isinstance(person, int | np.integer):
+    if not whole(person):
         raise DatasetError(f"{person!r} is no row of the table; give numbers of rows, such as [3, 7, 12].")
     return int(_person(task, person)[0].index[0])
 
@@ -392,7 +392,7 @@ def _ask(
 def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     """One decoded row with its id, and the problem it poses."""
     space, rows = task.dataset.space, task.factuals
-    if isinstance(person, int | np.integer) and not isinstance(person, bool):
+    if whole(person):
         if person not in rows.index:
             raise DatasetError(
                 f"there is no row {person} in the table; allowed: {rows.index.min()} to {rows.index.max()}, without "

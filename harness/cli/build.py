@@ -46,7 +46,7 @@ from harness.models.published import load_published
 from harness.models.retraining import Retraining
 from harness.models.runtime.source import ModelSource, is_file
 from harness.models.train import Amended, Training, misfit
-from harness.store.run import StoredRun
+from harness.store.run import StoredRun, method_of
 
 
 def _folders() -> list[Path]:
@@ -92,7 +92,7 @@ def ask_again(run: StoredRun) -> tuple[dict[str, Any], Problem, Any]:
     meta = run.meta
     plain = meta["config"]
     validate(plain)
-    name = str(meta["method"]).removesuffix(f"-{plain['variant']}")
+    name = method_of(meta)
     search = ",".join(f"file://{folder}" for folder in conf_folders()[1:])
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):

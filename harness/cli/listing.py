@@ -72,7 +72,7 @@ def plan(jobs: Sequence[Mapping[str, str]], settings: Sequence[Mapping[str, Any]
     """
     tasks = dict.fromkeys((job["dataset"], job["model"]) for job in jobs)
     methods = dict.fromkeys(job["method"] for job in jobs)
-    about = {name: text for folder in reversed(folders) for name, text in _choices("method", [folder])}
+    about = dict(_choices("method", folders))
     further = [key for key in jobs[0] if key not in {"dataset", "model", "method"}]
     varied = {key: dict.fromkeys(job[key] for job in jobs) for key in further}
     width = max(map(len, methods))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.errors import DatasetError, choices
+from harness.core.numbers import number
 
 HEAVIEST = 1e3  # a cost: beyond, distances beside it are lost in rounding, and with them proofs
 LIGHTEST = 1e-3
@@ -25,8 +25,7 @@ def check_cost(value: Any, what: str) -> None:
     DatasetError
         Where a value is no number from ``LIGHTEST`` to ``HEAVIEST``.
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not LIGHTEST <= value <= HEAVIEST:
+    if not (number(value) and LIGHTEST <= value <= HEAVIEST):
         raise DatasetError(
             f"{what} is {value!r}; it must be a number from {LIGHTEST:g} to {HEAVIEST:g}. To forbid a change, set "
             f"actionability instead."

@@ -363,9 +363,10 @@ def values_of(factual: pd.DataFrame) -> dict[str, Any]:
 
 def take(categories: tuple[Any, ...], codes: np.ndarray) -> pd.Series:
     """Categories by code, numbers as numbers and everything else as objects."""
-    values = pd.Series(list(categories), dtype=None if _numbers(categories) else object)
+    values = pd.Series(list(categories), dtype=None if all_numbers(categories) else object)
     return values.take(codes).reset_index(drop=True)
 
 
-def _numbers(values: tuple[Any, ...]) -> bool:
+def all_numbers(values: tuple[Any, ...]) -> bool:
+    """Whether all values are numbers."""
     return all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -174,6 +174,12 @@ def by_category(feature: Feature, source: Input) -> np.ndarray:
     if isinstance(source, Step):
         raise UnsupportedError(f"{type(source).__name__} of {feature.name}, a category, cannot be embedded.")
     return source.table(feature.categories)
+
+
+def owners(space: Space, inputs: Sequence[Input]) -> list[int]:
+    """The feature that each input is made of, by position."""
+    place = {name: index for index, name in enumerate(space.names)}
+    return [place[source.feature] for source in inputs]
 
 
 def space_inputs(space: Space) -> tuple[Input, ...]:

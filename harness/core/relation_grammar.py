@@ -24,7 +24,7 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple, NoReturn
 
 from harness.core.errors import DatasetError, choices
-from harness.core.feature import Feature
+from harness.core.feature import Feature, all_numbers
 from harness.core.relations import Change, Literal, Number, Quantity, Relation
 
 TOKEN = re.compile(
@@ -237,7 +237,7 @@ class _Parser:
         if sign.text not in COMPARED or sign.kind != "sign":
             return False
         known = {str(category) for category in feature.categories}
-        return not _numbers(feature) or (value.value in known and after.text not in {"+", "-", "*", "/"})
+        return not all_numbers(feature.categories) or (value.value in known and after.text not in {"+", "-", "*", "/"})
 
     def _category(self, feature: Feature, opposite: bool) -> Clauses:
         """Which categories a feature may hold."""
@@ -310,15 +310,10 @@ class _Parser:
         feature = self._feature(token)
         if feature.numeric:
             return {Number(feature): 1.0}
-        if not _numbers(feature):
+        if not all_numbers(feature.categories):
             why = f"{feature.name} is {feature.kind}; compare it by ==, != or in with one of its categories"
             self._fail("a number", why, token)
         return {Number(feature, tuple(map(float, feature.categories))): 1.0}
-
-
-def _numbers(feature: Feature) -> bool:
-    """Whether the categories of a feature are numbers."""
-    return all(isinstance(category, int | float) and not isinstance(category, bool) for category in feature.categories)
 
 
 def _added(one: Sum, other: Sum, factor: float) -> Sum:

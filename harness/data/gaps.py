@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED
+from harness.core.numbers import number
 from harness.core.space import Kind
 
 NUMERIC = {Kind.CONTINUOUS, Kind.INTEGER}
@@ -21,8 +22,7 @@ ALLOWED = f"{', '.join(REMEDIES)}, or what to fill in"
 
 def fits(remedy: Any) -> bool:
     """Whether something may be the remedy of all columns: a word, or a number to fill in."""
-    number = isinstance(remedy, int | float) and not isinstance(remedy, bool) and np.isfinite(remedy)
-    return number or remedy in REMEDIES
+    return number(remedy) or remedy in REMEDIES
 
 
 def advice(feature: str) -> str:
@@ -128,8 +128,8 @@ class Gaps:
 
 def told(feature: str, count: int, filler: Any, how: str = "") -> str:
     """That so many missing cells of a feature were filled, and what with."""
-    number = isinstance(filler, int | float | np.number) and not isinstance(filler, bool)
-    return f"{count:,} of {feature} by {how}{f'{float(filler):.10g}' if number else filler}"
+    numeric = isinstance(filler, int | float | np.number) and not isinstance(filler, bool)
+    return f"{count:,} of {feature} by {how}{f'{float(filler):.10g}' if numeric else filler}"
 
 
 def gaps_of(missing: Any, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Gaps]:

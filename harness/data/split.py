@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from harness.core.errors import DatasetError
-from harness.core.numbers import SEEDS, whole
+from harness.core.numbers import SEEDS, number, whole
 from harness.data.description import SPLIT, one_of
 
 
@@ -44,7 +44,7 @@ def train_and_test(
         one_of(key, SPLIT, "'split' has no entry")
     options = {**SPLIT, **split}
     size, stratify, seed = options["test_size"], options["stratify"], options["seed"]
-    if isinstance(size, bool) or not isinstance(size, float | int) or not 0 < size < 1:
+    if not (number(size) and 0 < size < 1):
         raise DatasetError(f"'test_size' of the split is {size!r}; allowed: a share between 0 and 1, such as 0.25.")
     if not (whole(seed) and 0 <= seed < SEEDS):
         raise DatasetError(f"'seed' of the split is {seed!r}; allowed: a whole number from 0, below {SEEDS}.")

@@ -21,7 +21,7 @@ from harness.reports.comparison import narrowed, paired
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import Lines, OneFile, Table
 from harness.reports.stored import data_of, published
-from harness.store.run import StoredRun
+from harness.store.run import StoredRun, method_of
 
 PAPER = "Shekhar et al. (2023), A PSO based method to generate actionable counterfactuals for high dimensional data"
 METHODS = {
@@ -146,7 +146,7 @@ class Pooled(OneFile):
         known = table.set_index(["dataset", "method"])
         runs_of: dict[tuple[str, str], list[StoredRun]] = {}
         for run in found:
-            method = run.meta["method"].removesuffix(f"-{run.meta['config']['variant']}")
+            method = method_of(run.meta)
             runs_of.setdefault((run.meta["dataset"], method), []).append(run)
         least = {
             dataset: {run.meta["seed"]: _merits(run, proven=True) for run in runs_of.get((dataset, OPTIMAL), [])}

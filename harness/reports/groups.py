@@ -16,7 +16,7 @@ from harness.core.space import Feature
 from harness.core.wording import number, some, target_text
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.scoring import group_table
-from harness.reports.markup import DASH, markdown
+from harness.reports import markup
 from harness.reports.person import WIDTH
 from harness.store.run import StoredRun
 
@@ -136,16 +136,13 @@ def _division(
                 len(people),
                 alone,
                 len(served),
-                *(_mean(per), _mean(float(np.mean(changes)) if changes else per)),
+                markup.number(per, 2),
+                markup.number(float(np.mean(changes)) if changes else per, 2),
                 *each,
             ]
         )
     head = [name, "factuals", "without", "explanations", "explanations a factual", "changes (mean)"]
-    return markdown([*head, *(str(point + 1) for point in shown)], body).rstrip("\n")
-
-
-def _mean(value: float) -> str:
-    return DASH if math.isnan(value) else f"{value:.2f}"
+    return markup.markdown([*head, *(str(point + 1) for point in shown)], body).rstrip("\n")
 
 
 def counted(counts: Mapping[str, int]) -> str:

@@ -93,10 +93,38 @@ class Explained(Explanation):
     context: Context = field(kw_only=True, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return as_text(self)
+        """A plain table: changed features, what became of each answer, and the names of what stays as it is."""
+        if self.answers and all(answer.detail == SATISFIED for answer in self.answers):
+            return f"Factual {_name(self)}: {SATISFIED}."
+        table = _table(self)
+        lines = [table.header, *table.features, *table.facts]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
+        texts = ["  ".join(cells).rstrip() for cells in padded]
+        texts.insert(1 + len(table.features), "-" * (sum(widths) + 2 * len(widths) - 2))
+        kept = ", ".join(row[0] for row in table.unchanged)
+        same = f"unchanged: {kept}" if table.features and table.unchanged else ""
+        below = [fill(line, WIDTH, subsequent_indent="  ") for line in (same, *table.notes) if line]
+        return "\n".join([table.title, *texts, *below])
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        """The same as HTML that needs nothing else; whatever came from data is escaped."""
+        table = _table(self)
+        head = "".join(f'<th scope="col" style="{CELL};border-top:none">{escape(name)}</th>' for name in table.header)
+        unchanged = ""
+        if table.unchanged:
+            count = f"features{' unchanged' if table.features else ''}: {len(table.unchanged)}"
+            rows = "".join(_row(row[:2], CELL) for row in table.unchanged)
+            rest = f'<table style="{FRAME}"><tbody>{rows}</tbody></table>'
+            unchanged = f"<details><summary>{count}</summary>{rest}</details>"
+        changed = "".join(_row(row, CHANGED) for row in table.features)
+        facts = "".join(_row(row, CELL) for row in table.facts)
+        notes = "".join(f'<p style="{ASIDE}">{escape(note)}</p>' for note in table.notes)
+        return (
+            f'<div><p style="{ASIDE}">{escape(table.title)}</p><table style="{FRAME}"><thead><tr>{head}</tr></thead>'
+            f'<tbody>{changed}</tbody><tbody style="border-top:2px solid currentColor">{facts}</tbody></table>'
+            f"{unchanged}{notes}</div>"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """The factual and each answer as rows: how it came about, what the checker and the model say, the features.
@@ -251,39 +279,6 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
     if broken:
         notes.append(f"The factual itself breaks {', '.join(broken)}; counterfactuals may not break it further.")
     return notes
-
-
-def as_text(explanation: Explained) -> str:
-    """A plain table: changed features, what became of each answer, and the names of what stays as it is."""
-    if explanation.answers and all(answer.detail == SATISFIED for answer in explanation.answers):
-        return f"Factual {_name(explanation)}: {SATISFIED}."
-    table = _table(explanation)
-    lines = [table.header, *table.features, *table.facts]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    texts.insert(1 + len(table.features), "-" * (sum(widths) + 2 * len(widths) - 2))
-    same = f"unchanged: {', '.join(row[0] for row in table.unchanged)}" if table.features and table.unchanged else ""
-    below = [fill(line, WIDTH, subsequent_indent="  ") for line in (same, *table.notes) if line]
-    return "\n".join([table.title, *texts, *below])
-
-
-def as_html(explanation: Explained) -> str:
-    """The same as HTML that needs nothing else; whatever came from data is escaped."""
-    table = _table(explanation)
-    head = "".join(f'<th scope="col" style="{CELL};border-top:none">{escape(name)}</th>' for name in table.header)
-    unchanged = ""
-    if table.unchanged:
-        count = f"features{' unchanged' if table.features else ''}: {len(table.unchanged)}"
-        rows = "".join(_row(row[:2], CELL) for row in table.unchanged)
-        unchanged = f'<details><summary>{count}</summary><table style="{FRAME}"><tbody>{rows}</tbody></table></details>'
-    changed = "".join(_row(row, CHANGED) for row in table.features)
-    facts = "".join(_row(row, CELL) for row in table.facts)
-    notes = "".join(f'<p style="{ASIDE}">{escape(note)}</p>' for note in table.notes)
-    return (
-        f'<div><p style="{ASIDE}">{escape(table.title)}</p><table style="{FRAME}"><thead><tr>{head}</tr></thead>'
-        f'<tbody>{changed}</tbody><tbody style="border-top:2px solid currentColor">{facts}</tbody></table>'
-        f"{unchanged}{notes}</div>"
-    )
 
 
 def as_frame(explanation: Explained, gap: Any = math.nan) -> pd.DataFrame:

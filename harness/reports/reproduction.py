@@ -31,7 +31,7 @@ from harness.reports.verdict import (
     verdict,
 )
 from harness.store.archive import packed_as, studies
-from harness.store.run import StoredRun
+from harness.store.run import StoredRun, method_of
 
 CLAIMS = "Claims"  # the heading above them
 HEAD = (
@@ -309,7 +309,7 @@ def _tallied(values: Iterable[Any]) -> list[str]:
 
 def _method(meta: Mapping[str, Any]) -> str:
     """A method's name without its variant, and its algorithm where it has a choice of them."""
-    name = str(meta["method"]).removesuffix(f"-{meta['config'].get('variant')}")
+    name = method_of(meta)
     settings = meta["config"]["method"]
     kind = settings.get("algorithm") or settings.get("solver")
     return f"{name} ({kind})" if kind else name

@@ -16,7 +16,7 @@ from harness.evaluation.study import read_scores
 from harness.reports.canvas import blank, legend_below, plain_logarithmic
 from harness.reports.drawing import Drawing
 from harness.reports.page.charts import look
-from harness.store.run import StoredRun
+from harness.store.run import StoredRun, method_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,10 +77,9 @@ def _of(run: StoredRun) -> list[dict[str, Any]]:
     meta, scores = run.meta, read_scores(run)
     size = meta["config"].get("model", {}).get("size") or {}
     kind = meta["model"].removesuffix("_" + "x".join(map(str, size.values())))
-    method = meta["method"].removesuffix(f"-{meta['config'].get('variant')}")
     elsewhere = "model_seconds" in scores and scores["model_seconds"].notna().any()  # in a process of the method's own
     memory = float(scores["peak_mib"].max()) if "peak_mib" in scores and not elsewhere else math.nan
-    row: dict[str, Any] = {"line": f"{method}, {kind}", "dataset": meta["dataset"], "memory": memory, **size}
+    row: dict[str, Any] = {"line": f"{method_of(meta)}, {kind}", "dataset": meta["dataset"], "memory": memory, **size}
     if run.groups():
         groups = scoring.group_table(run)
         spent = {"seconds": groups["seconds"].mean(), "proven": groups["optimal"].mean()}

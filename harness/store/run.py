@@ -317,6 +317,16 @@ def _last(key: str, read: Callable[[], Any]) -> Any:
     return _read[key]
 
 
+def method_of(meta: Mapping[str, Any]) -> str:
+    """The name of a run's method, which is its YAML's, without that of its variant.
+
+    >>> method_of({"method": "ce_ocl-wide", "config": {"variant": "wide"}})
+    'ce_ocl'
+    """
+    variant = meta["config"].get("variant")
+    return str(meta["method"]).removesuffix(f"-{variant}") if variant else str(meta["method"])
+
+
 def model_of(run: StoredRun, equations: bool = False) -> list[Any]:
     """How a run's model is read, and what its file holds, whichever process wrote it: equal of equal models.
 

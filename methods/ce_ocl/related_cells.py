@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from harness.core.method import Deadline
-from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.tolerances import COST_TIE
 from methods.ce_ocl.sums import FactualSums, Settled, Span, Sums, outside
@@ -25,16 +25,10 @@ class RelatedSearch(CellSearch):
     box of states around it in which nothing that keeps them costs less is then left out, until nothing cheaper is left.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        coefficients: tuple[np.ndarray, np.ndarray, np.ndarray],
-        weights: np.ndarray,
-        most: float = math.inf,
-        gap_costs: np.ndarray | None = None,
-    ) -> None:
-        super().__init__(problem, coefficients, weights, most, gap_costs)
-        self.sums = Sums(problem, [Cost(*map(float, parts)) for parts in zip(*coefficients, strict=True)], weights)
+    @cached_property
+    def sums(self) -> Sums:
+        costs = [Cost(*map(float, parts)) for parts in zip(*self.numbers.coefficients, strict=True)]
+        return Sums(self.problem, costs, self.weights)
 
     def finish(self, state: State, deadline: Deadline) -> Closest:
         """As ``CellSearch.finish``, all relations kept."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
-from harness.core.inputs import Affine, Input, by_category
+from harness.core.inputs import Affine, Input, by_category, owners
 from harness.core.space import Feature, Kind, Space
 from harness.core.tolerances import SCORE_TIE
 from methods.cells.records import GridArrays
@@ -185,8 +185,7 @@ class _Cells:
     @cached_property
     def sources(self) -> list[int]:
         """The feature that each estimator input is made of, by position."""
-        place = {name: index for index, name in enumerate(self.space.names)}
-        return [place[source.feature] for source in self.inputs]
+        return owners(self.space, self.inputs)
 
     @cached_property
     def ends(self) -> tuple[np.ndarray, ...]:

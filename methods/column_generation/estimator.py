@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
-from harness.core.inputs import by_category
+from harness.core.inputs import by_category, owners
 from harness.core.linear import CLASSIFIERS
 from harness.core.problem import Problem
 from harness.core.target import Label, Probability
@@ -190,8 +190,7 @@ def _arrays(problem: Problem, estimator: Any, sign: int) -> CodedArrays:
     """An estimator's arrays, without a threshold, and without the mean effects of codes."""
     space = problem.space
     d = len(space.features)
-    places = {name: place for place, name in enumerate(space.names)}
-    owner = np.array([places[source.feature] for source in problem.classifier.inputs])
+    owner = owners(space, problem.classifier.inputs)
     tables = [by_category(space[source.feature], source) for source in problem.classifier.inputs]
     table, base = np.zeros((d, kernels.WORD)), 0.0
     first, shift = np.zeros((d, 1, 1)), np.zeros(1)

@@ -42,9 +42,7 @@ class Adversarial(RobustProgram):
 
     def shift(self, move: np.ndarray) -> np.ndarray:
         """A perturbation of features, in scaled units, as one of estimator inputs."""
-        by_name = dict(zip(self.problem.space.names, move, strict=True))
-        features = (source.feature for source in self.problem.classifier.inputs)
-        return np.array([slope * by_name[name] for name, slope in zip(features, self.slopes, strict=True)])
+        return self.slopes * move[self.owners]
 
     def search(
         self, factual: pd.DataFrame, start: dict[str, Any] | None, budget: float, far: float, deadline: Deadline

@@ -43,8 +43,6 @@ class TreeAdversary:
         problem = robust.problem
         self.model = ensemble(problem.classifier.estimator)
         self.margins = margins(problem.classifier, problem.target)
-        names = problem.space.names
-        self.feature = [names.index(source.feature) for source in problem.classifier.inputs]
 
     def worst(self, row: Mapping[str, Any], deadline: Deadline) -> Worst | None:
         """A perturbation that breaks the region, for the first other class that has one; None where none was found."""
@@ -117,10 +115,10 @@ class TreeAdversary:
                     continue
                 if not slope:
                     inside = (threshold - inputs[column]) * outward >= 0
-                    faces.append((self.feature[column], outward, 1.0 if inside else -2.0))
+                    faces.append((self.robust.owners[column], outward, 1.0 if inside else -2.0))
                     continue
                 gap = (threshold - inputs[column]) * outward / abs(slope)
-                faces.append((self.feature[column], outward * math.copysign(1.0, slope), gap))
+                faces.append((self.robust.owners[column], outward * math.copysign(1.0, slope), gap))
         return faces
 
 
@@ -143,11 +141,10 @@ class ScoreAdversary:
         inputs = classifier.vector(row)[0]
         program = Program()
         moves = [program.variable(-rho, rho) if free else None for free in robust.perturbation.moved]
-        names = robust.problem.space.names
         sources: list[Source] = []
         reach = np.zeros(len(inputs))
-        for k, (source, slope) in enumerate(zip(classifier.inputs, robust.slopes, strict=True)):
-            move = moves[names.index(source.feature)]
+        for k, (place, slope) in enumerate(zip(robust.owners, robust.slopes, strict=True)):
+            move = moves[place]
             reach[k] = abs(slope) * rho if move is not None else 0.0
             expression = float(inputs[k]) + (slope * move if move is not None and slope else 0.0)
             sources.append(Free(program, expression, inputs[k] - reach[k], inputs[k] + reach[k]))

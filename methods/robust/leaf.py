@@ -38,8 +38,7 @@ class Leaf(RobustProgram):
         began, space = time.monotonic(), self.around(factual, budget, far)
         instance = InstanceProgram(self, space, factual, budget)
         still = np.zeros(len(self.slopes))
-        radii = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))
-        moved = np.array([radii[source.feature] for source in self.problem.classifier.inputs])
+        moved = self.perturbation.moved[self.owners]
         inset = Free.margin + self.settings.radius * np.abs(self.slopes) * moved
         instance.require(
             instance.embed(instance.sources(still, inset), still), lambda outputs: 0.0, self.settings.margin

@@ -45,14 +45,13 @@ class Linear(RobustProgram):
         if not is_linear(estimator):
             raise UnsupportedError(f"{type(estimator).__name__} is no linear model; set algorithm=adversarial.")
         weights, _ = weights_of(estimator)
-        by_name = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))
-        features = [source.feature for source in self.problem.classifier.inputs]
+        moved = self.perturbation.moved
 
         def excess(outputs: np.ndarray) -> float:
-            slope: dict[str, float] = {}
-            for name, weight, rate in zip(features, outputs @ weights, self.slopes, strict=True):
-                if by_name[name]:
-                    slope[name] = slope.get(name, 0.0) + float(weight * rate)
+            slope: dict[int, float] = {}
+            for place, weight, rate in zip(self.owners, outputs @ weights, self.slopes, strict=True):
+                if moved[place]:
+                    slope[place] = slope.get(place, 0.0) + float(weight * rate)
             dual = np.array(list(slope.values()))
             return self.settings.radius * float(
                 np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual)

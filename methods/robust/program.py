@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import UnsupportedError
-from harness.core.inputs import Affine, Input
+from harness.core.inputs import Affine, Input, owners
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
@@ -42,7 +42,7 @@ from methods.milp.manifold import SHARED
 from methods.milp.number_block import NumberBlock
 from methods.milp.relations import RelationRows
 from methods.milp.sources import Source
-from methods.milp.variables import Variables
+from methods.milp.variables import Variables, affine
 from methods.robust.incumbents import Certifier, FirstGuess
 from methods.robust.outcome import Outcome
 from methods.robust.perturbation import WIDE, boundless
@@ -70,6 +70,7 @@ class RobustProgram:
         self.first_guess = FirstGuess(problem, self.space, self.objective, self.certifier)
         self.unit = unit_of(problem)
         self.slopes = np.array([self._slope(source) for source in classifier.inputs])
+        self.owners = owners(self.space, classifier.inputs)
         self.manifold = _manifold(self.objective)
         self.model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
         self.leaves: list[list[Cell]] = [] if self.model is None else [leaves_of(tree) for tree in self.model.trees]
@@ -78,13 +79,9 @@ class RobustProgram:
 
     def _slope(self, source: Input) -> float:
         """By how much an estimator input grows with a scaled unit of its number; 0 for categories."""
-        if not isinstance(source, Affine):
-            if self.problem.space[source.feature].numeric:
-                raise UnsupportedError(
-                    f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet."
-                )
-            return 0.0
-        return self.problem.space[source.feature].range / source.unit
+        feature = self.problem.space[source.feature]
+        known = feature.numeric or isinstance(source, Affine)
+        return feature.range / affine(source).unit if known else 0.0
 
     def piece(self) -> Piece | None:
         """The data manifold, for one program."""

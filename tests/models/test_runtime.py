@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.brought import FOLDER, INPUTS, PIMA, asked
 from support.loans import FRAME as LOANS
 from support.loans import SPACE as LOAN_SPACE
 
@@ -19,7 +20,6 @@ from harness.core.errors import HarnessError
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
-from harness.data.sources import RAW
 from harness.evaluation import checker
 from harness.library import explain, pose
 from harness.models.adopt import from_file
@@ -34,23 +34,10 @@ onnx = pytest.importorskip("onnx", reason="onnx is in the extra 'onnx'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'onnx'")
 helper, FLOAT, DOUBLE, INT64 = onnx.helper, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.INT64
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / "exported"
-PIMA = pd.read_csv(RAW / "pima.csv")
-INPUTS = PIMA.drop(columns="Outcome").to_numpy(float)
 TREES = ("sk_forest", "sk_forest_three", "sk_boosting", "sk_number", "sk_scaled_forest", "catboost", "catboost_three",
          "catboost_number")  # fmt: skip
 NETWORKS = ("sk_linear", "sk_network", "sk_network_three", "torch_one", "torch_three_row", "torch_two_older",
             "torch_batchnorm")  # fmt: skip
-
-
-def asked(model: Any, stem: str = "", **settings: Any) -> Classifier:
-    """A model over the Pima data, whose target is what it was trained on by its name."""
-    table, given = PIMA, dict[str, Any](desired="1")
-    if "three" in stem:
-        table = PIMA.assign(Outcome=np.digitize(PIMA["Age"], (25, 40)))
-    if "number" in stem:
-        table, given = PIMA.assign(Outcome=PIMA["Glucose"] * 1.0), {"task": "regression", "desired": ">= 120"}
-    return pose(table, "Outcome", ModelSource(model, **settings), **given).classifier
 
 
 def session(model: Path | Any) -> Any:

@@ -9,35 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.brought import FOLDER, INPUTS, PIMA, asked, table_of
 
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
-from harness.data.sources import RAW
 from harness.library import explain, pose
 from harness.models.runtime import catboost_engine
-from harness.models.runtime.source import ModelSource
 from harness.models.runtime.torch_engine import TorchEngine
 from methods.ce_ocl import CeOcl
 from methods.estimators.trees import ensemble
 from methods.nearest import Nearest
-
-FOLDER = Path(__file__).parents[1] / "fixtures" / "exported"
-PIMA = pd.read_csv(RAW / "pima.csv")
-INPUTS = PIMA.drop(columns="Outcome").to_numpy(float)
-
-
-def table_of(stem: str) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The Pima data with the target that a fixture was trained on, and what is asked of it."""
-    if "three" in stem:
-        return PIMA.assign(Outcome=np.digitize(PIMA["Age"], (25, 40))), {"desired": "1"}
-    if "number" in stem:
-        return PIMA.assign(Outcome=PIMA["Glucose"] * 1.0), {"task": "regression", "desired": ">= 120"}
-    return PIMA, {"desired": "0"}
-
-
-def asked(model: Any, stem: str = "", **settings: Any) -> Classifier:
-    frame, given = table_of(stem)
-    return pose(frame, "Outcome", ModelSource(model, **settings), **given).classifier
 
 
 def near_borders(classifier: Classifier, count: int = 3000) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
-from matplotlib.colors import to_rgb
 from matplotlib.contour import ContourSet
 from matplotlib.image import imread
 from omegaconf import OmegaConf
@@ -34,7 +32,6 @@ from harness.models.train import train
 from harness.reports import drawing, figures, registry
 from harness.reports.comparison import Comparison
 from harness.reports.drawing import plane, rescaled
-from harness.reports.page import charts
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 
@@ -225,30 +222,3 @@ def test_the_palette_is_not_told_by_colour_alone() -> None:
     )
     assert len(set(drawing.COLOURS)) >= most
     assert len(set(drawing.HATCHES)) >= most
-
-
-# Machado, Oliveira and Fernandes (2009), table 1, severity 1.0, for linear RGB.
-VISIONS = {
-    "full": np.eye(3),
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
-}
-TO_XYZ = np.array([[0.412456, 0.357576, 0.1804375], [0.212673, 0.7151522, 0.072175], [0.019334, 0.119192, 0.950304]])
-
-
-def seen(colour: str, vision: str) -> np.ndarray:
-    """CIELAB of a colour as an eye with this vision sees it."""
-    rgb = np.array(to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    x, y, z = TO_XYZ @ np.clip(np.array(VISIONS[vision]) @ linear, 0.0, 1.0) / [0.95047, 1.0, 1.08883]
-    fx, fy, fz = (np.cbrt(t) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in (x, y, z))
-    return np.array([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)])
-
-
-@pytest.mark.parametrize("vision", VISIONS)
-@pytest.mark.parametrize("palette", [drawing.COLOURS, charts.COLOURS], ids=["tables", "report"])
-def test_every_kind_of_vision_tells_the_colours_apart(palette: tuple[str, ...], vision: str) -> None:
-    """By 15 units of CIELAB, of which about 2 are just seen."""
-    for one, other in combinations(palette, 2):
-        assert np.linalg.norm(seen(one, vision) - seen(other, vision)) > 15.0, (one, other)

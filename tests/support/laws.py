@@ -338,7 +338,9 @@ def _sampled(problem: Problem, factual: pd.DataFrame) -> pd.DataFrame:
     origin = factual.iloc[0].to_dict()
     pools = {
         f.name: [
-            v for v in problem.train[f.name].unique().tolist() if not same(v, origin[f.name]) and _may(f, origin, v)
+            v
+            for v in problem.train[f.name].unique().tolist()
+            if not same(v, origin[f.name]) and permitted(f, origin[f.name], v)
         ]
         for f in problem.space.features
     }
@@ -350,7 +352,3 @@ def _sampled(problem: Problem, factual: pd.DataFrame) -> pd.DataFrame:
         rows.append({**origin, **{movable[i]: pools[movable[i]][rng.integers(len(pools[movable[i]]))] for i in chosen}})
     frame = problem.space.frame(rows)
     return frame.loc[problem.valid(frame)] if rows else frame
-
-
-def _may(feature: Any, origin: dict[str, Any], value: Any) -> bool:
-    return not same(value, origin[feature.name]) and permitted(feature, origin[feature.name], value)

@@ -14,7 +14,7 @@ from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Study
 from harness.reports.page.elements import Names
 from harness.reports.page.which import beside, how, meaning, place_of
-from harness.reports.site.catalogue import kind_of
+from harness.store.run import method_of
 
 ALL = ""  # of the models
 SEVERAL = 5  # data sets, at most, of which every choice has its numbers; of more, all and each alone
@@ -27,7 +27,7 @@ def board(numbers: Numbers) -> dict[str, Any]:
     return {
         "name": study.name,
         "methods": study.methods,
-        "kinds": [next(kind_of(e) for e in study.entries if e.method == method) for method in study.methods],
+        "kinds": [next(method_of(e.metas[0]) for e in study.entries if e.method == method) for method in study.methods],
         "looks": str(names.samples),
         "marks": [{"colour": names.looks[m]["color"], "shape": names.marker(m, 2)} for m in study.methods],
         "faults": study.faults,

@@ -16,6 +16,7 @@ from harness.core.wording import some, target_text
 from harness.evaluation.study import Entry, Study, as_text
 from harness.reports import departures
 from harness.reports.page.elements import Column, table
+from harness.store.run import method_of
 
 SETTINGS = (
     Column("setting"), Column("here"), Column("what it is"), Column("library's default"), Column("otherwise in"),
@@ -46,20 +47,13 @@ class Data(NamedTuple):
     studies: list[str]
 
 
-def kind_of(entry: Entry) -> str:
-    """The name of the YAML of an entry's method, which that of a paper's variant begins with."""
-    meta = entry.metas[0]
-    variant = meta["config"].get("variant")
-    return str(meta["method"]).removesuffix(f"-{variant}") if variant else str(meta["method"])
-
-
 def methods(found: Sequence[Study]) -> list[Method]:
     """Every method of the configuration, by name; then others that the studies have."""
     departed = {(one.method, one.setting): one for one in departures.departures()}
     entries: dict[str, list[tuple[Study, Entry]]] = {}
     for study in found:
         for entry in study.entries:
-            entries.setdefault(kind_of(entry), []).append((study, entry))
+            entries.setdefault(method_of(entry.metas[0]), []).append((study, entry))
     listed = []
     for path in sorted(departures.METHODS.glob("*.yaml")):
         lines = departures.settings(path)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import warnings
-from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from support.networks import random_network
 
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation, follow
@@ -35,16 +33,6 @@ GRID = SPACE.frame(
 )
 
 
-def network(estimator: Any, inputs: np.ndarray, targets: np.ndarray, rng: np.random.Generator) -> Any:
-    """Of random weights."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(inputs, targets)
-    for weights in (*estimator.coefs_, *estimator.intercepts_):
-        weights[...] = rng.normal(size=weights.shape)
-    return estimator
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 1e4])
 @pytest.mark.parametrize("hidden", [(6,), pytest.param((5, 4), marks=pytest.mark.slow)])
 def test_the_closest_point_that_keeps_an_equation(hidden: tuple[int, ...], alpha: float) -> None:
@@ -54,12 +42,13 @@ def test_the_closest_point_that_keeps_an_equation(hidden: tuple[int, ...], alpha
         rng = np.random.default_rng(seed)
         causes = [source for source in space_inputs(SPACE) if source.feature != "effect"]
         matrix = Classifier(None, causes).matrix(GRID)
-        effect = network(MLPRegressor(hidden_layer_sizes=hidden, max_iter=1), matrix, rng.normal(size=len(matrix)), rng)
+        targets = rng.normal(size=len(matrix))
+        effect = random_network(MLPRegressor(hidden_layer_sizes=hidden, max_iter=1), matrix, targets, rng)
         equation = Equation("effect", Classifier(effect, causes), 0.0, 1.0)
         factual = GRID.iloc[[int(rng.integers(len(GRID)))]].reset_index(drop=True)
         points = follow((equation,), factual, GRID)
         inputs = space_inputs(SPACE)
-        judge = network(
+        judge = random_network(
             MLPClassifier(hidden, max_iter=1), Classifier(None, inputs).matrix(points), np.arange(len(points)) % 2, rng
         )
         classifier = Classifier(judge, inputs, ("no", "yes"))

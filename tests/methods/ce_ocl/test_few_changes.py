@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -14,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from support.networks import random_network
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
@@ -73,13 +72,9 @@ def make(kind: str, seed: int) -> Problem:
     """A network of random weights, large enough for many units to change sign."""
     hidden, classes, target = KINDS[kind]
     rng = np.random.default_rng(seed)
-    estimator: Any = (MLPClassifier if classes else MLPRegressor)(hidden_layer_sizes=hidden, max_iter=1, random_state=0)
     labels = np.arange(len(GRID)) % len(classes) if classes else rng.normal(size=len(GRID))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
-        estimator.fit(Classifier(None, INPUTS).matrix(GRID), labels)
-    for layer in (*estimator.coefs_, *estimator.intercepts_):
-        layer[...] = rng.normal(size=layer.shape)
+    estimator: Any = (MLPClassifier if classes else MLPRegressor)(hidden_layer_sizes=hidden, max_iter=1, random_state=0)
+    random_network(estimator, Classifier(None, INPUTS).matrix(GRID), labels, rng)
     sample = GRID.iloc[rng.choice(len(GRID), 500, replace=False)]
     # The output's threshold lies where few points beyond it are near to a factual.
     raw = Classifier(estimator, INPUTS, classes).raw(sample)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import linprog
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
+from support.networks import random_network
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Status
@@ -47,13 +46,8 @@ def problem_of(seed: int, last: float, first: float = 1.0) -> Problem:
             "member": rng.random(300) < 0.5,
         }
     )
-    estimator = MLPClassifier((UNITS,), max_iter=1, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
-        estimator.fit(SPACE.encode(rows), np.arange(300) % 2)
-    for weights in (*estimator.coefs_, *estimator.intercepts_):
-        weights[...] = rng.normal(size=weights.shape)
     inputs = SPACE.encode(rows)
+    estimator = random_network(MLPClassifier((UNITS,), max_iter=1, random_state=0), inputs, np.arange(300) % 2, rng)
     score = np.maximum(inputs @ estimator.coefs_[0] + estimator.intercepts_[0], 0) @ estimator.coefs_[1]
     estimator.intercepts_[1][:] = -np.quantile(score, 0.8)
     estimator.coefs_[0] *= first
@@ -129,11 +123,7 @@ def test_inputs_of_a_great_range_lose_no_digits(far: float) -> None:
         rng = np.random.default_rng(seed)
         rows = pd.DataFrame(rng.uniform(size=(300, 3)), columns=[*"abc"])
         estimator = MLPClassifier((6, 5)[: 1 + seed % 2], max_iter=1, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
-            estimator.fit(rows.to_numpy(), np.arange(300) % 2)
-        for weights in estimator.coefs_:
-            weights[...] = rng.normal(size=weights.shape)
+        random_network(estimator, rows.to_numpy(), np.arange(300) % 2, rng)
         for shifts in estimator.intercepts_:
             shifts[:] = 0.0
         score = rows.to_numpy()

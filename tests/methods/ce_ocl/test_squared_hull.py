@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from support.enumeration import assert_optimal, factuals, problem_of
 from support.noisy_rule import MODELS, make
-from support.noisy_rule import factuals as wrong
+from support.noisy_rule import factuals as rejected
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Status
@@ -177,10 +177,6 @@ def by_cells(problem: Problem, factual: pd.DataFrame) -> float:
     return best
 
 
-def rejected(problem: Problem, count: int) -> list[pd.DataFrame]:
-    return [problem.train.iloc[[place]] for place in np.flatnonzero(~problem.valid(problem.train))[:count]]
-
-
 def ask(method: CeOcl, problem: Problem, factual: pd.DataFrame, seconds: float = 30.0) -> Answer:
     explanation = method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(seconds))
     return explanation.answers[0]
@@ -271,7 +267,7 @@ def test_the_optimum_is_that_of_enumeration(model: str, method: CeOcl) -> None:
 def test_the_optimum_with_many_points_is_that_of_the_program(model: str) -> None:
     """With a continuous number, and points that enter as they are needed."""
     problem = make(MODELS[model], 4, whole=False, rows=3000)
-    for factual in wrong(problem, 2):
+    for factual in rejected(problem, 2):
         found, expected = (ask(replace(SQUARED, engine=engine), problem, factual) for engine in ("auto", "milp"))
         assert found.status is Status.OPTIMAL
         assert found.objective is not None

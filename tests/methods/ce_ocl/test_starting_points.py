@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
+from support.networks import random_network
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
@@ -238,9 +237,7 @@ def network_on(space: Space, grid: pd.DataFrame, seed: int) -> Problem:
     """A network of six ReLUs with random weights; a third of the grid is wanted."""
     rng, points = np.random.default_rng(seed), space.encode(grid)
     model = MLPClassifier((6,), max_iter=1, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
-        model.fit(points, np.arange(len(grid)) % 2)
+    random_network(model, points, np.arange(len(grid)) % 2, np.random.default_rng(0))
     model.coefs_ = [rng.normal(scale=3.0, size=(2, 6)), rng.normal(size=(6, 1))]
     model.intercepts_ = [rng.normal(size=6), np.zeros(1)]
     hidden = np.maximum(points @ model.coefs_[0] + model.intercepts_[0], 0.0)

@@ -28,6 +28,7 @@ from support.forests import (
     searcher,
     tenths,
 )
+from support.looks import Looks
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
@@ -207,18 +208,6 @@ def test_better_incumbents_are_looked_for(alpha: float, apart: int) -> None:
         better += values[-1] < values[0]
         assert values[-1] >= closest(cells, factual, earlier).value - 1e-9
     assert better
-
-
-class Looks:
-    """A deadline that passes at the n-th look."""
-
-    def __init__(self, n: int) -> None:
-        self.left = n
-
-    @property
-    def passed(self) -> bool:
-        self.left -= 1
-        return self.left < 0
 
 
 @pytest.mark.parametrize("model", ["rf", "extra", "gbm"])

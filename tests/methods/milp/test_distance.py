@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 from support import enumeration
-from support.enumeration import ask, assert_optimal, factuals, optimum, problem_of
+from support.enumeration import ask, assert_optimal, factuals, problem_of
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
@@ -100,17 +100,7 @@ def test_several_answers_are_each_the_best_left(model: str, distance: str) -> No
     """Apart in a category or number, or without any change made before."""
     problem = problem_of(model, "conditional")
     for diversity, factual in itertools.product(("distance", "features"), factuals(problem, 2)):
-        method = CeOcl(distance, 0.1, diversity=diversity, separation=0.3)
-        answers = ask(method, problem, factual, 3).answers
-        earlier: list[dict[str, Any]] = []
-        for answer in answers:
-            expected = optimum(method, problem, factual, earlier)
-            if answer.row is None:
-                assert (answer.status, expected) == (Status.INFEASIBLE, np.inf)
-                break
-            assert answer.status is Status.OPTIMAL
-            assert answer.objective == pytest.approx(expected, abs=1e-6)
-            earlier.append(answer.row)
+        assert_optimal(CeOcl(distance, 0.1, diversity=diversity, separation=0.3), problem, factual, 3)
 
 
 MIXED = Space(

@@ -15,6 +15,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 from sklearn.ensemble import RandomForestClassifier
+from support.noisy_rule import factuals as refused
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Status
@@ -49,11 +50,6 @@ def forest(seed: int, size: int, trees: int = 4, depth: int = 3, kinds: str = "c
     model = RandomForestClassifier(trees, max_depth=depth, random_state=seed).fit(space.encode(frame), labels)
     said = np.where(labels, "yes", "no").astype(object)
     return Problem(space, Classifier(model, space_inputs(space), ("no", "yes")), frame, said, Label("yes"))
-
-
-def refused(problem: Problem, count: int) -> list[pd.DataFrame]:
-    rows = problem.train[~problem.valid(problem.train)]
-    return [rows.iloc[[place]] for place in range(count)]
 
 
 def answer(problem: Problem, factual: pd.DataFrame, seconds: float = 20.0, **settings: Any) -> Answer:

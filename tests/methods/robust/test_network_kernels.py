@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
+from support.networks import random_network
 
 from harness.certificate import network_kernels as checker
 from harness.core.classifier import Classifier
@@ -134,10 +133,8 @@ def test_a_decided_later_unit_keeps_to_its_side() -> None:
     """Of max(0, x - .5) + max(0, x - .3) >= .36 in two layers: nothing is left where the first unit is off, x <= .5."""
     space = Space((Feature("x", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, 1.0)),))
     rows = space.frame([{"x": 0.0}, {"x": 1.0}])
-    estimator: Any = MLPClassifier((1, 2), max_iter=1, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
-        estimator.fit(rows.to_numpy(), [0, 1])
+    estimator = MLPClassifier((1, 2), max_iter=1, random_state=0)
+    random_network(estimator, rows.to_numpy(), [0, 1], np.random.default_rng(0))
     weights = ([[1.0]], [[1.0, 1.0]], [[1.0], [1.0]])
     shifts = ([0.0], [-0.5, -0.3], [-0.36])
     for of_layer, values in zip([*estimator.coefs_, *estimator.intercepts_], [*weights, *shifts], strict=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ import pandas as pd
 import pytest
 from scipy.spatial import ConvexHull
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from support.networks import random_network
 
 from harness.certificate import Ball, Checker
 from harness.core.classifier import Classifier
@@ -51,12 +50,7 @@ def problem_of(seed: int, features: int, units: int, last: float) -> Problem:
     )
     points = rng.random((60, features))
     rows = space.decode(points)
-    estimator = MLPClassifier((units,), max_iter=1, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
-        estimator.fit(points, np.arange(60) % 2)
-    for weights in (*estimator.coefs_, *estimator.intercepts_):
-        weights[...] = rng.normal(size=weights.shape)
+    estimator = random_network(MLPClassifier((units,), max_iter=1, random_state=0), points, np.arange(60) % 2, rng)
     estimator.intercepts_[0][:] = -(estimator.coefs_[0] * rng.random((features, units))).sum(axis=0)
     score = np.maximum(points @ estimator.coefs_[0] + estimator.intercepts_[0], 0) @ estimator.coefs_[1]
     estimator.intercepts_[1][:] = -np.quantile(score, 0.5) - 0.01 * score.std()  # not where many rows score the same
@@ -184,9 +178,7 @@ def far_answer(units: list[tuple[float, float, float]]) -> Answer:
     space = Space((Feature("a", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(-math.inf, math.inf)),))
     rows = pd.DataFrame({"a": [0.5, 0.2, -31.0, -35.0]})
     estimator = MLPClassifier((len(units),), max_iter=1, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
-        estimator.fit(rows.to_numpy(), [0, 0, 1, 1])
+    random_network(estimator, rows.to_numpy(), [0, 0, 1, 1], np.random.default_rng(0))
     estimator.coefs_[0][0], estimator.intercepts_[0][:], estimator.coefs_[1][:, 0] = np.array(units).T
     estimator.intercepts_[1][:] = -1e-3
     judge = Classifier(estimator, space_inputs(space), ("no", "yes"))
@@ -255,12 +247,7 @@ def test_a_solution_that_a_later_perturbation_breaks_is_not_left_open(
         tuple(Feature(f"x{i}", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, 1.0)) for i in range(features))
     )
     points = rng.random((80, features))
-    estimator = MLPClassifier(units, max_iter=1, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
-        estimator.fit(points, np.arange(80) % 2)
-    for weights in (*estimator.coefs_, *estimator.intercepts_):
-        weights[...] = rng.normal(size=weights.shape)
+    estimator = random_network(MLPClassifier(units, max_iter=1, random_state=0), points, np.arange(80) % 2, rng)
     values = points
     for weights, shifts in zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True):
         values = np.maximum(values @ weights + shifts, 0.0)

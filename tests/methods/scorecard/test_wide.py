@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
+from support.looks import Looks
 from support.scorecards import Enumeration, ask, refused, toy, undesired, wide
 
 from harness.core.explanation import Status
@@ -48,19 +49,6 @@ def test_what_adds_up_is_proven(size: int, most: int | None, wanted: str) -> Non
         assert answer.status is Status.OPTIMAL
         assert answer.objective == pytest.approx(expected.fun, abs=2e-6)
         assert problem.valid(problem.space.frame([answer.row]))[0]
-
-
-class Looks(Deadline):
-    """A deadline that has passed after so many looks at the clock."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(math.inf)
-        object.__setattr__(self, "count", [count])
-
-    @property
-    def passed(self) -> bool:
-        self.count[0] -= 1  # type: ignore[attr-defined]
-        return bool(self.count[0] < 0)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("few", [0, 4])
