@@ -23,17 +23,19 @@ harness says, and then the reply, which repeats the message's ``id``; a row is a
     {"do": "explain", "id", "factual", "reach", "count", "seed", "limit"}      {"id", "answers"}
 
 ``arrays`` is "npy" or "json": where both say npy, an array of the harness is {"npy": base64 of such a file}, else
-lists; a far side sends lists. ``refused`` is a sentence; any reply may be {"id", "error"}, a text, or {"id", "memory":
-true}. ``answers`` is a list of objects as above, the row a list, at most ``count`` of which are taken; ``bound`` is a
-proven lower one on what is claimed. Before it replies, a far side may ask: {"ask", "rows"}, by the names of
-``Problem``'s methods; the harness then says {"reply"} or {"error"}. A status is OPTIMAL, FOUND, INFEASIBLE, GAVE_UP or
-UNSUPPORTED, a reason "finished" or "time limit". A line of a far side has at most 64 MiB; it ends where its input does.
+lists; a far side sends lists, and where both say npy also "rows" of numbers as such a file, of a category its place
+among its feature's. ``refused`` is a sentence; any reply may be {"id", "error"}, a text, or {"id", "memory": true}.
+``answers`` is a list of objects as above, the row a list, at most ``count`` of which are taken; ``bound`` is a proven
+lower one on what is claimed. Before it replies, a far side may ask: {"ask", "rows"}, by the names of ``Problem``'s
+methods; the harness then says {"reply"} or {"error"}. A status is OPTIMAL, FOUND, INFEASIBLE, GAVE_UP or UNSUPPORTED,
+a reason "finished" or "time limit". A line of a far side has at most 64 MiB; it ends where its input does.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
 import os
 import traceback
@@ -45,6 +47,7 @@ except ImportError:  # lists of numbers then
     numpy = None  # type: ignore[assignment]
 
 VERSION = 1
+PART = 2**21  # numbers of an array that are sent in one line, of 22 MiB
 Row = Dict[str, Any]  # from feature to value
 
 
@@ -92,6 +95,13 @@ def _array(found: Any) -> Any:
     return found
 
 
+def _npy(array: Any) -> Row:
+    """An array of numbers as a file of numpy's, for JSON."""
+    file = io.BytesIO()
+    numpy.save(file, array, allow_pickle=False)
+    return {"npy": base64.b64encode(file.getvalue()).decode("ascii")}
+
+
 class Problem:
     """What a method is fitted to.
 
@@ -106,6 +116,9 @@ class Problem:
     unit; indicator, whether the value is one of "levels"; lookup, the number in "values" at the place that it has in
     "levels"; step, that in "values" at the number of "cuts" at or below it. ``classes``: what the model tells apart.
     ``limit``: seconds in which to fit; None where there is no limit.
+
+    The model is asked about rows as ``train`` has them or, of many in a fraction of the time, as an array of numbers,
+    shape (rows, features), of a category its place in ``categories``.
     """
 
     def __init__(self, lines: Lines, message: Any) -> None:
@@ -125,28 +138,38 @@ class Problem:
         """Dictionaries as rows of values, in the order of the features."""
         return [[row[feature["name"]] for feature in self.features] for row in rows]
 
-    def predict(self, rows: list[Row]) -> Any:
+    def predict(self, rows: Any) -> Any:
         """The class, or the number, that the real model gives each row."""
-        return self._lines.ask("predict", rows=self.values(rows))
+        return self._asked("predict", rows)
 
-    def score(self, rows: list[Row]) -> Any:
+    def score(self, rows: Any) -> Any:
         """The probability of the second of two classes, or of each class; or the number."""
-        return self._lines.ask("score", rows=self.values(rows))
+        return self._asked("score", rows)
 
-    def accepts(self, rows: list[Row]) -> Any:
+    def accepts(self, rows: Any) -> Any:
         """Whether the real model says of each row what is wanted."""
-        return self._lines.ask("accepts", rows=self.values(rows))
+        return self._asked("accepts", rows)
 
-    def matrix(self, rows: list[Row]) -> Any:
+    def matrix(self, rows: Any) -> Any:
         """The estimator's own columns of rows."""
-        return self._lines.ask("matrix", rows=self.values(rows))
+        return self._asked("matrix", rows)
 
-    def gradient(self, rows: list[Row]) -> Any:
+    def gradient(self, rows: Any) -> Any:
         """Of a linear model or a network: the score's derivative by each of the estimator's columns, a row each."""
-        return self._lines.ask("gradient", rows=self.values(rows))
+        return self._asked("gradient", rows)
+
+    def _asked(self, what: str, rows: Any) -> Any:
+        """The harness's reply about rows; an array goes in parts, each of which fits into a line."""
+        if numpy is None or not isinstance(rows, numpy.ndarray):
+            return self._lines.ask(what, rows=self.values(rows))
+        parts = [self._lines.ask(what, rows=_npy(part)) for part in numpy.array_split(rows, rows.size // PART + 1)]
+        return numpy.concatenate(parts) if isinstance(parts[0], numpy.ndarray) else list(itertools.chain(*parts))
 
     def layers(self) -> Any:
-        """Of a linear model or a network: a list of {"weights", "intercepts"}; the score is above 0 for class 1."""
+        """Of a linear model or a network: a list of {"weights", "intercepts", "activation"}, the outputs' last.
+
+        Of two classes and one output, it is above 0 for class 1: the model's threshold is taken off.
+        """
         return self._lines.ask("layers")
 
     def trees(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -13,6 +14,7 @@ import pandas as pd
 import skops.io
 
 from harness.core.errors import HarnessError, UnsupportedError
+from harness.core.feature import take
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Classes, Interval, Label
@@ -119,26 +121,58 @@ class Served:
         raise HarnessError(f"nothing is known of {asked!r}; ask for {', '.join([*rows, *whole])}.")
 
     def _frame(self, rows: Any) -> pd.DataFrame:
+        """Rows of the far side, lists of values or an array of numbers, as rows of the space."""
         names = self.problem.space.names
+        if isinstance(rows, dict):
+            return self._decoded(_numbers(rows.get("npy"), len(names)))
         if not isinstance(rows, list) or any(not isinstance(row, list) or len(row) != len(names) for row in rows):
             raise HarnessError(f"'rows' must be lists of {len(names)} values, one a feature.")
         found = [read(self.problem, row) for row in rows]
         return self.problem.space.frame(found)
 
-    def _layers(self) -> list[dict[str, np.ndarray]]:
-        """From columns to outputs: weights, shape (inputs, outputs), and intercepts, shape (outputs,)."""
-        estimator = self.problem.classifier.estimator
+    def _decoded(self, matrix: np.ndarray) -> pd.DataFrame:
+        """Rows of finite numbers, shape (rows, features), of a category its place, as rows of the space."""
+        data: dict[str, Any] = {}
+        for feature, values in zip(self.problem.space.features, matrix.T, strict=True):
+            if feature.kind == "continuous":
+                data[feature.name] = values
+                continue
+            low, high = (-WHOLE, WHOLE) if feature.numeric else (0, len(feature.categories) - 1)
+            wrong = (values % 1 != 0) | (values < low) | (values > high)
+            if wrong.any():
+                what = f"is {feature.kind}" if feature.numeric else f"has {len(feature.categories)} categories"
+                raise HarnessError(f"{feature.name} {what}, and cannot be {values[wrong][0]:g} in an array.")
+            whole = values.astype(np.int64)
+            data[feature.name] = whole.astype(feature.dtype) if feature.numeric else take(feature.categories, whole)
+        return pd.DataFrame(data, columns=self.problem.space.index)
+
+    def _layers(self) -> list[dict[str, Any]]:
+        """From columns to outputs: weights, shape (inputs, outputs), intercepts, shape (outputs,), and activation.
+
+        One output of two classes is what it has above the model's threshold.
+        """
+        classifier = self.problem.classifier
+        estimator = classifier.estimator
         if is_linear(estimator):
             weights, shifts = weights_of(estimator)
-            return [{"weights": weights.T, "intercepts": np.array(shifts)}]
-        if isinstance(estimator, NETWORKS):
-            return [{"weights": np.asarray(w), "intercepts": np.asarray(b)} for w, b in dense_layers(estimator)]
-        raise UnsupportedError(f"{type(estimator).__name__} has no layers; ask about a linear model or a network.")
+            layers, activation = [(weights.T, shifts)], "identity"
+        elif isinstance(estimator, NETWORKS):
+            layers, activation = dense_layers(estimator), estimator.activation
+        else:
+            raise UnsupportedError(f"{type(estimator).__name__} has no layers; ask about a linear model or a network.")
+        told: list[dict[str, Any]] = [
+            {"weights": np.asarray(w), "intercepts": np.array(b, dtype=float), "activation": activation}
+            for w, b in layers
+        ]
+        told[-1]["activation"] = "identity"
+        if classifier.binary and len(told[-1]["intercepts"]) == 1:
+            told[-1]["intercepts"] -= classifier.raw_threshold
+        return told
 
     def _gradient(self, frame: pd.DataFrame) -> np.ndarray:
         """Of the first output's sum by the estimator's columns, shape (rows, columns)."""
         layers, matrix = self._layers(), self.problem.classifier.matrix(frame)
-        if len(layers) > 1 and self.problem.classifier.estimator.activation != "relu":
+        if any(layer["activation"] != "relu" for layer in layers[:-1]):
             raise UnsupportedError("gradients are told of networks of ReLUs only.")
         slopes = np.broadcast_to(np.eye(matrix.shape[1]), (len(matrix), matrix.shape[1], matrix.shape[1]))
         for depth, layer in enumerate(layers):
@@ -158,6 +192,26 @@ class Served:
 
     def _estimator(self) -> str:
         return base64.b64encode(skops.io.dumps(self.problem.classifier.estimator)).decode("ascii")
+
+
+def _numbers(told: Any, columns: int) -> np.ndarray:
+    """An array of finite numbers, shape (rows, columns), from a file of numpy's in base64.
+
+    Raises
+    ------
+    HarnessError
+        For what is none.
+    """
+    try:
+        found = np.lib.format.read_array(io.BytesIO(base64.b64decode(told)), allow_pickle=False)
+    except (TypeError, ValueError) as fault:
+        raise HarnessError(f"'rows' is no file of numpy's in base64 ({fault}).") from None
+    if found.dtype.kind not in "biuf" or found.ndim != 2 or found.shape[1] != columns:
+        raise HarnessError(f"'rows' must be an array of numbers, {columns} columns, one a feature.")
+    numbers = np.asarray(found, dtype=float)
+    if not np.isfinite(numbers).all():
+        raise HarnessError("'rows' must hold finite numbers.")
+    return numbers
 
 
 def read(problem: Problem, row: Any) -> dict[str, Any]:

@@ -36,9 +36,8 @@ from metrics.actionability import relations
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 # Modules of other libraries' methods, which decide for themselves.
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers", "methods.scorecard.optbinning")
-# It knows no constraints: its points are put back within them by the far side, and may be of another class then. Of 12
-# people of the torch network whose age is immutable 4 are; with age free all 12 points hold, as the library found them.
-PUT_BACK = "pertcf"
+# A library in an environment of its own that knows no constraints, and whose points are handed on as it found them.
+UNBOUND = "pertcf"
 GENERAL = "nearest"  # the method that meets every model
 QUICK = ("lr", "cart", "rf", "mlp", "scorecard", "rf_regressor")  # kinds of models of the quick tests
 # Variants, of which some take minutes on the small problem, and methods in environments that may have to be made.
@@ -103,8 +102,8 @@ def chosen(group: str, choice: str) -> DictConfig:
 
 def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
     built = instantiate(chosen("method", method), _convert_="all")
-    own = not type(built).__module__.startswith(WRAPPERS)
-    return Case(built, problem, factuals, own=own, put_back=getattr(built, "name", "") == PUT_BACK)
+    own = not type(built).__module__.startswith(WRAPPERS) and getattr(built, "name", "") != UNBOUND
+    return Case(built, problem, factuals, own=own)
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +157,7 @@ def test_method_keeps_relations_or_says_so(small: Callable[[str, str], Case], me
         pytest.skip("it takes none of these models")
     named = [text for text in RELATED if "income" in plain.problem.space.names or "income" not in text]
     space = replace(plain.problem.space, constraints=tuple(named))
-    case = Case(
-        plain.method, replace(plain.problem, space=space), plain.factuals[:2], own=plain.own, put_back=plain.put_back
-    )
+    case = Case(plain.method, replace(plain.problem, space=space), plain.factuals[:2], own=plain.own)
     if case.refusal is not None:
         assert repr(space.constraints[0]) in case.refusal
         return

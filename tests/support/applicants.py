@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -94,6 +95,12 @@ def classifier(model: str, classes: int = 2, threshold: float | None = None) -> 
 def problem_of(fitted: Classifier, target: str, space: Space = FREE) -> Problem:
     frame = GRID.sample(300, random_state=0)
     return Problem(space, fitted, frame, np.empty(300, dtype=object), Label(target))
+
+
+def refitted(problem: Problem, estimator: Any) -> Problem:
+    """The problem of another estimator, fitted to what the first says of the training rows."""
+    estimator.fit(problem.classifier.matrix(problem.train), problem.valid(problem.train).astype(int))
+    return replace(problem, classifier=replace(problem.classifier, estimator=estimator))
 
 
 def factuals(problem: Problem, count: int, seed: int = 0) -> list[pd.DataFrame]:

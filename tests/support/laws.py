@@ -37,7 +37,6 @@ class Case:
     """A method before a problem, and what it answers; asked once, judged by every law.
 
     ``own`` is False for wrappers of other libraries, whose points may break actionability or be of another class;
-    ``put_back`` says that points are put back within it, and may be of another class then.
     ``traces`` names what a refusal, fitting and explaining wrote to or drew from, of what is not the method's.
     """
 
@@ -46,7 +45,6 @@ class Case:
     factuals: pd.DataFrame
     count: int = 2
     own: bool = True
-    put_back: bool = False
     seconds: float = 60.0
     traces: set[str] = field(default_factory=set)
 
@@ -111,7 +109,7 @@ def as_many_answers_as_asked(case: Case) -> None:
 def an_own_point_is_valid(case: Case) -> None:
     """The real model puts it in the target class, as it does every proven one; wrappers may return others as found."""
     for _, row, answer in case.points():
-        if (case.own and not case.put_back) or answer.status is Status.OPTIMAL:
+        if case.own or answer.status is Status.OPTIMAL:
             assert case.problem.valid(case.problem.space.frame([row]))[0], f"not of the wanted class: {row}"
 
 

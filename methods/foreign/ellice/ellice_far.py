@@ -43,6 +43,8 @@ class Ellice:
             raise far.Refused(f"ElliCE takes linear models and networks ({fault}).") from None
         if layers[-1]["weights"].shape[1] != 1:
             raise far.Refused("ElliCE takes models with one output, above 0 for the second class.")
+        if other := {layer["activation"] for layer in layers[:-1]} - {"relu"}:
+            raise far.Refused(f"ElliCE is handed networks of ReLUs, not of {min(other)}; choose model=mlp.")
         self.problem, self.wanted = problem, problem.classes.index(problem.target["class"])
         matrix = numpy.asarray(problem.matrix(problem.train), dtype=float)
         frame = pandas.DataFrame(matrix, columns=[str(place) for place in range(matrix.shape[1])])
@@ -54,15 +56,12 @@ class Ellice:
             model=model, data=data, eps=settings["robustness_epsilon"], reg_coef=settings["regularization_coefficient"]
         )
         self.generator._precompute_candidates(self.wanted)
-        robust = self.generator._candidates[self.wanted]
-        if robust.empty:
-            raise far.Refused(
-                "ElliCE finds no training row that all models of its ellipsoid accept; lower the epsilon."
-            )
         self.rows = {tuple(values): row for values, row in zip(matrix.tolist(), problem.train, strict=True)}
-        self.robust = robust
+        self.robust = self.generator._candidates[self.wanted]
 
     def explain(self, factual, reach, count, seed, limit):
+        if self.robust.empty:
+            return [{"status": "GAVE_UP", "detail": "no training row is accepted by all models of ElliCE's ellipsoid"}]
         candidates = [self.rows[tuple(values)] for values in self.robust.to_numpy().tolist()]
         permitted = [
             row != factual and all(reach[name].permits(value) for name, value in row.items()) for row in candidates

@@ -3,9 +3,9 @@
 OCEAN sees the estimator's own columns: a number or an ordinal feature as a continuous one, a binary and a categorical
 one as they are. It knows no whole numbers, ranks or permitted values: here an interval between thresholds costs the
 way to the nearest value in it that the person may take, where OCEAN counts the way to the threshold, and an interval
-without one is closed. Its point is called optimal only where the distance, counted anew, is OCEAN's optimum. That it
-compares numbers with thresholds in double precision, and the trees do so in single, is left as it is: what the
-estimator says of its points is for the harness to count.
+without one is closed. Which interval a value lies in is said here as the trees say it, by the column in single
+precision; so the point lies in the leaves that OCEAN chose. It is called optimal only where the distance, counted
+anew, is OCEAN's optimum.
 """
 
 import itertools
@@ -21,8 +21,8 @@ from ocean.cp import Explainer
 from ocean.feature import Feature
 from ortools.sat.python.cp_model import Domain
 
-END = 999.0  # of a column, far outside: OCEAN looks for the person between its levels
-SAME = 1e-6  # distances that are one: OCEAN counts in 1e-8, and steps over thresholds by a float32 number
+END = float(numpy.finfo(numpy.float32).max)  # of a column: OCEAN looks for the person between its levels
+SAME = 1e-6  # distances that are one: OCEAN counts in 1e-8, and thresholds are stepped over by a float32 number
 
 
 class Restated(Explainer):
@@ -37,16 +37,13 @@ class Restated(Explainer):
         return super().Lp(x, v, code, norm=norm)
 
     def get_intervals_cost(self, levels, x, *, norm=1):
-        found = self.nearest(self.asked, levels, x)
-        return [0 if each is None else int(abs(each[0] - x) * self._obj_scale) for each in found]
+        found = self.nearest(self.asked, levels)
+        return [0 if each is None else int(each[0] * self._obj_scale) for each in found]
 
-    def nearest(self, column, levels, x):
-        """By interval, what ``Column.nearest`` has in it; the person's own value in that of x."""
+    def nearest(self, column, levels):
+        """By interval, what ``Column.nearest`` has in it."""
         mine = self.reach[column.feature["name"]]
-        return [
-            (x, mine.own) if above < x <= at_most else column.nearest(mine, above, at_most, x)
-            for above, at_most in itertools.pairwise(levels)
-        ]
+        return [column.nearest(mine, above, at_most) for above, at_most in itertools.pairwise(levels.tolist())]
 
 
 class OceanCp:
@@ -108,7 +105,7 @@ class OceanCp:
         if found is None:
             return [{"status": "INFEASIBLE"} if status == "INFEASIBLE" else {"reason": "time limit"}]
         bound = self.explainer.solver.BestObjectiveBound() / 1e8
-        row = self.row(reach, point, numpy.asarray(found.x, dtype=float))
+        row = self.row(reach, numpy.asarray(found.x, dtype=float))
         distance = sum(abs(self.distance(factual, row)))
         if status == "OPTIMAL" and distance <= bound + SAME:
             return [{"row": row, "status": "OPTIMAL"}]
@@ -128,14 +125,14 @@ class OceanCp:
                 if len(mine.values) == 1:
                     explainer.add_garbage(explainer.Add(variable.xget() == int(x)))
             else:
-                found = explainer.nearest(column, variable.levels, x)
+                found = explainer.nearest(column, variable.levels)
                 open_ = Domain.from_values([place for place, each in enumerate(found) if each is not None])
                 explainer.add_garbage(explainer.add_linear_expression_in_domain(variable.xget(), open_))
 
-    def row(self, reach, point, found):
+    def row(self, reach, found):
         """OCEAN's point in the features' own values."""
         row = {name: mine.own for name, mine in reach.items()}
-        for column, x, value in zip(self.columns, point, found, strict=True):
+        for column, value in zip(self.columns, found, strict=True):
             name = column.feature["name"]
             variable, mine = self.explainer.mapper[name], reach[name]
             if column.code:
@@ -145,8 +142,7 @@ class OceanCp:
                 row[name] = next(each for each in mine.values if column.of(each) == value)
             else:
                 at = self.explainer.solver.Value(variable.xget())
-                nearest, taken = self.explainer.nearest(column, variable.levels, x)[at]
-                row[name] = column.number(mine, value, nearest) if taken is None else taken
+                _, row[name] = self.explainer.nearest(column, variable.levels)[at]
         return row
 
     def distance(self, factual, row):
@@ -187,37 +183,54 @@ class Column:
             return (value - self.source["shift"]) / self.source["unit"]
         return float(self.source["values"][self.source["levels"].index(value)])
 
-    def ends(self, mine):
-        """Least and greatest value of the column that the person may take, of a number."""
-        low, high = (-math.inf if mine.low is None else mine.low), (math.inf if mine.high is None else mine.high)
-        return self.of(low), self.of(high)
+    def seen(self, value):
+        """The column as trees compare it with their thresholds, in single precision."""
+        return float(numpy.float32(self.of(value)))
 
-    def nearest(self, mine, above, at_most, x):
-        """Of the column, what lies nearest to x within (above, at_most] and may be taken, and the feature's value.
+    def back(self, number):
+        """A number's value where the column has this one, but for rounding."""
+        return float(number) * self.source["unit"] + self.source["shift"]
 
-        The latter is None of a continuous number, and ``above`` stands for what comes next; None: there is nothing.
+    def rounding(self, level):
+        """How far apart numbers near a threshold may be that trees see as one, in the feature's units."""
+        return float(numpy.spacing(numpy.float32(abs(level)))) * self.source["unit"]
+
+    def nearest(self, mine, above, at_most):
+        """Of what trees put into (above, at_most] and the person may take, the nearest value, and the way to it.
+
+        The way comes first, in ranges and ranks, at most what any such value costs; None where there is no such value.
         """
-        if not self.stepped:
-            low, high = self.ends(mine)
-            low, high = max(low, above), min(high, at_most)
-            return None if high <= above or low > high else (min(max(x, low), high), None)
-        candidates = mine.values
-        if candidates is None:
-            low, high = self.ends(mine)
-            start = min(max(above if above >= x else at_most, low), high)
-            start = start * self.source["unit"] + self.source["shift"]
-            around = 2 + len(mine.barred)
-            candidates = range(math.floor(start) - around, math.ceil(start) + around + 1)
-        inside = [each for each in candidates if above < self.of(each) <= at_most and mine.permits(each)]
-        best = min(inside, key=lambda each: abs(self.of(each) - x), default=None)
-        return None if best is None else (self.of(best), best)
+        own = self.seen(mine.own)
+        if above < own <= at_most:
+            return 0.0, mine.own
+        level, up = (above, True) if own <= above else (at_most, False)
+        if self.stepped:
+            candidates, slack = self.around(mine, level) if mine.values is None else mine.values, 0.0
+        else:
+            candidates, slack = [self.beside(mine, level, up)], step(self.feature, 0.0, self.rounding(level))
+        inside = [each for each in candidates if above < self.seen(each) <= at_most and mine.permits(each)]
+        ways = [(max(abs(step(self.feature, mine.own, each)) - slack, 0.0), each) for each in inside]
+        return min(ways, key=lambda way: way[0], default=None)
 
-    def number(self, mine, value, nearest):
-        """A continuous number by OCEAN's value of the column, unless an end of what may be taken lies nearer."""
-        low, high = self.ends(mine)
-        if nearest in (low, high):
-            return mine.low if nearest == low else mine.high
-        return value * self.source["unit"] + self.source["shift"]
+    def around(self, mine, level):
+        """Whole numbers about a threshold, or about the end of what may be taken where that lies beyond it."""
+        start = self.back(level)
+        start = start if mine.low is None else max(start, mine.low)
+        start = start if mine.high is None else min(start, mine.high)
+        reach = self.rounding(level) + 2 + len(mine.barred)
+        return range(math.floor(start - reach), math.ceil(start + reach) + 1)
+
+    def beside(self, mine, level, up):
+        """The number next above a threshold for trees, or at most there, within the end of what may be taken."""
+        toward, number = math.inf if up else -math.inf, numpy.float32(level)
+        if (float(number) > level) != up:
+            number = numpy.nextafter(number, numpy.float32(toward))
+        value, end = self.back(number), mine.low if up else mine.high
+        if end is not None:
+            value = max(value, end) if up else min(value, end)
+        while (self.seen(value) > level) != up or value in mine.barred:  # what scaling back rounds to the other side
+            value = math.nextafter(value, toward)
+        return value
 
 
 def columns_of(problem):

@@ -2,7 +2,8 @@
 
 The library sees the features as they are; its casebases hold the training rows by what the model says of them. SHAP
 values are computed here as the library would, whose own code reads an older format of theirs. It knows no constraints:
-what its point changes against them is put back as it was, and whole numbers are rounded.
+what its point changes against them is put back as it was where the model still says what is wanted, else the point is
+handed on as it is. Whole numbers are rounded.
 """
 
 import warnings
@@ -42,8 +43,6 @@ class PertCf:
         }
         train = pandas.DataFrame(problem.train, columns=self.names)
         says = [str(label) for label in problem.predict(problem.train)]
-        if self.wanted not in says:
-            raise far.Refused("PertCF needs training rows of the wanted class, and the model gives it to none.")
         adapter = pertcf.adapters._CallableAdapter(
             None, [str(name) for name in problem.classes], self.predict, self.shares
         )
@@ -59,7 +58,7 @@ class PertCf:
         """Mean absolute SHAP values, a row a class, which add up to 1."""
         codes = train.copy()
         for name, levels in self.categories.items():
-            codes[name] = [sorted(levels, key=str).index(value) for value in train[name]]
+            codes[name] = [levels.index(value) for value in train[name]]
         codes = codes.astype(float).sample(min(size, len(codes)), random_state=42)
         values = shap.KernelExplainer(self.shares, codes).shap_values(codes, silent=True)
         means = numpy.abs(values).mean(axis=0).T
@@ -68,30 +67,28 @@ class PertCf:
             means / numpy.where(sums > 0, sums, 1.0), [str(name) for name in self.problem.classes], self.names
         )
 
+    def shares(self, codes):
+        """Scores, shape (rows, classes), of rows in which a category is its place; of equal rows one is asked about."""
+        frame = pandas.DataFrame(codes)
+        places = frame.groupby(list(frame), sort=False).ngroup().to_numpy()
+        _, first = numpy.unique(places, return_index=True)
+        score = numpy.asarray(self.problem.score(codes[first]), dtype=float)[places]
+        return numpy.column_stack([1 - score, score]) if score.ndim == 1 else score
+
     def rows(self, matrix):
-        """Rows of values, or of codes of categories, as rows of the problem."""
+        """Rows of the library's values as rows of the problem."""
         found = []
-        for row in matrix:
-            decoded = {}
-            for feature, value in zip(self.problem.features, row, strict=True):
-                name, kind = feature["name"], feature["kind"]
-                if name in self.categories:
-                    levels = self.categories[name]
-                    known = value in levels
-                    decoded[name] = (
-                        value if known else sorted(levels, key=str)[int(numpy.clip(value, 0, len(levels) - 1))]
-                    )
-                else:
-                    decoded[name] = round(float(value)) if kind == "integer" else float(value)
-            found.append(decoded)
+        for values in matrix:
+            row = dict(zip(self.names, values, strict=True))
+            for feature in self.problem.features:
+                if not feature["categories"]:
+                    number = float(row[feature["name"]])
+                    row[feature["name"]] = round(number) if feature["kind"] == "integer" else number
+            found.append(row)
         return found
 
     def predict(self, matrix):
         return numpy.array([str(label) for label in self.problem.predict(self.rows(matrix))])
-
-    def shares(self, matrix):
-        score = numpy.asarray(self.problem.score(self.rows(matrix)), dtype=float)
-        return numpy.column_stack([1 - score, score]) if score.ndim == 1 else score
 
     def explain(self, factual, reach, count, seed, limit):
         numpy.random.seed(seed % 2**32)  # noqa: NPY002
@@ -102,10 +99,8 @@ class PertCf:
         if found is None:
             return [{"status": "GAVE_UP", "detail": "PertCF found no candidate"}]
         (row,) = self.rows([[found[name] for name in self.names]])
-        row = {name: value if reach[name].permits(value) else factual[name] for name, value in row.items()}
-        if row == factual:
-            return [{"status": "GAVE_UP", "detail": "nothing is left of PertCF's point within the constraints"}]
-        return [{"row": row}]
+        back = {name: value if reach[name].permits(value) else factual[name] for name, value in row.items()}
+        return [{"row": back if self.problem.accepts([back])[0] else row}]
 
 
 far.serve(PertCf)

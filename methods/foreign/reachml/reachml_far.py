@@ -3,7 +3,8 @@
 Its action set has one whole number a feature (ranks of ordinal ones) and one yes-or-no a category, kept to one of them.
 Its integer program lists, feature by feature, what can be reached, and all combinations of that are asked about. Of the
 first list that holds points which the model accepts, the one of fewest steps is the answer. A feature of which a person
-may take some values but neither all categories nor all numbers between two ends stays as it is.
+may take some values but neither all categories nor all numbers between two ends stays as it is. A question is refused
+where the next list would combine more than ``most`` actions: it is built whole, and nothing can end that meanwhile.
 """
 
 import time
@@ -38,7 +39,7 @@ class ReachMl:
     def __init__(self, problem, settings):
         if wrong := [each["name"] for each in problem.features if each["kind"] == "continuous"]:
             raise far.Refused(f"reachml lists points of whole numbers and categories only; {wrong[0]} is continuous.")
-        self.problem, self.batch = problem, settings["batch"]
+        self.problem, self.batch, self.most = problem, settings["batch"], settings["most"]
         self.columns = [
             (feature, level)
             for feature in problem.features
@@ -92,16 +93,34 @@ class ReachMl:
             point = self.encode(factual)
             listed = reachml.ReachableSetEnumerator(self.action_set(factual, reach), point, solver="scip")
             while time.monotonic() < until - 0.2:
+                if self.combined(listed) > self.most:
+                    detail = f"reachml combines all that features can become at once, here over {self.most:,} actions; "
+                    return [{"status": "UNSUPPORTED", "detail": f"{detail}take coarser numbers, by 'discretise' say."}]
                 listed.enumerate(max_points=self.batch, time_limit=max(until - 0.2 - time.monotonic(), 0.1))
                 points = numpy.asarray(listed.reachable_points)
-                fresh = [self.decode(each) for each in points if (each != point).any()]
-                says = self.problem.accepts(fresh) if fresh else []
-                accepted = [row for row, accepted in zip(fresh, says, strict=True) if accepted]
-                if accepted:
-                    return [{"row": min(accepted, key=lambda row: numpy.abs(self.encode(row) - point).sum())}]
+                points = points[(points != point).any(axis=1)]
+                accepted = points[numpy.asarray(self.problem.accepts(self.codes(points)), dtype=bool)]
+                if len(accepted):
+                    return [{"row": self.decode(accepted[numpy.abs(accepted - point).sum(axis=1).argmin()])}]
                 if listed.complete:
                     return [{"status": "GAVE_UP", "detail": "nothing that reachml lists is accepted by the model"}]
         return [{"reason": "time limit", "detail": "the list did not end"}]
+
+    def combined(self, listed):
+        """How many actions reachml combines into the next list: in each point one a feature that may change."""
+        points = 1
+        for columns, group in zip(listed.partition, listed._enumerators.values(), strict=True):
+            actions = len(group.feasible_actions)
+            points *= actions if group.complete else min(actions + self.batch, len(columns))
+        return points * len(listed.partition)
+
+    def codes(self, points):
+        """Points in reachml's columns as numbers, and places among categories, shape (points, features)."""
+        found = []
+        for feature in self.problem.features:
+            mine = points[:, [each is feature for each, _ in self.columns]]
+            found.append(mine.argmax(axis=1) if feature["kind"] == "categorical" else mine[:, 0])
+        return numpy.column_stack(found)
 
 
 def ends_of(feature, mine):

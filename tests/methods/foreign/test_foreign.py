@@ -15,32 +15,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from omegaconf import OmegaConf
-from sklearn.ensemble import RandomForestClassifier
 
-from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.core.explanation import Reason, Status
-from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Feature, Space
-from harness.core.target import Label
+from harness.core.space import Space
 from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.worker import _timed
-from harness.models.votes import VotingForestClassifier
-from methods.ce_ocl import CeOcl
 from methods.estimators.trees import ensemble
 from methods.foreign import environment, far
 from methods.foreign.environment import Environment
-from methods.foreign.method import REFUSED, Foreign
+from methods.foreign.method import Foreign
 from methods.foreign.process import FarSide, LostError
 from methods.foreign.served import Served, reach_of
 from methods.foreign.served import values as values_of
-from tests.support.applicants import FREE, GRID, SPACES, VALUES, classifier, factuals, problem_of
-from tests.support.carla import compas
-from tests.support.enumeration import ask
+from tests.support.applicants import FREE, SPACES, VALUES, classifier, factuals, problem_of
 
 HERE = Path(__file__).parent
 SIDES, ASKING, PERL = HERE / "far_sides.py", HERE / "asking.py", HERE / "nearest.pl"
@@ -58,11 +49,6 @@ SAID = {  # by what the far side does wrong, a part of what is told of it
     "flood": "64 MiB",
     "complaints": "code 5: xxx",
 }
-ABSENT = (  # of an environment that cannot be made here: uv, the Python or the network is missing
-    "uv is not installed", "No interpreter found", "Failed to fetch", "error sending request", "not found in the cache"
-)  # fmt: skip
-DATASETS = {"ocean_cp": "compas", "pertcf": "compas", "reachml": "compas_binned", "ellice": "compas"}  # by method
-SLOW = {"pertcf", "ellice"}  # many predictions; an environment of 1.2 GB, made in over a minute
 ALIKE = {"list", "half", "question", "category", "status", "reason"}  # told as others of which the quick tests are
 WITHOUT_FAULT = {"silence": Reason.TIME_LIMIT, "memory": Reason.MEMORY}
 
@@ -425,125 +411,3 @@ def test_the_stub_runs_with_python_3_8_and_without_numpy() -> None:
         rows.append([answer.row for explanation in given for answer in explanation.answers])
     assert rows[0] == rows[1]
     assert all(rows[0])
-
-
-def of_library(name: str, **settings: Any) -> Foreign:
-    """The method of a YAML, with its environment made; without network, uv or the Python, the test is skipped."""
-    chosen = OmegaConf.to_container(OmegaConf.load(HERE.parents[2] / "conf" / "method" / f"{name}.yaml"))
-    method = Foreign(**{key: value for key, value in chosen.items() if key != "_target_"})
-    method.prepare()
-    why = method.home.lacking
-    if why is not None and any(words in why for words in ABSENT):
-        pytest.skip(why)
-    assert why is None
-    return replace(method, settings={**method.settings, **settings})
-
-
-@pytest.mark.parametrize(
-    ("name", "dataset"),
-    [pytest.param(*pair, marks=pytest.mark.slow if pair[0] in SLOW else ()) for pair in DATASETS.items()],
-)
-def test_libraries_in_environments_of_their_own_answer_on_compas(name: str, dataset: str) -> None:
-    """Within every constraint; a proven optimum is the cell search's. An environment is made in half a minute."""
-    whole, people = compas("lr" if name == "ellice" else "rf", dataset)
-    problem = Problem(whole.space, whole.classifier, whole.train[:400], whole.labels[:400], whole.target)
-    method = of_library(name, **({"shap_sample_size": 2} if name == "pertcf" else {}))
-    explainer, found = method.fit(problem), 0
-    for place in range(3):
-        person = people.iloc[[place]]
-        (answer,) = explainer.explain(person, 1, np.random.default_rng(0), Deadline.after(60.0)).answers
-        if answer.row is not None:
-            found += 1
-            assert problem.space.violations(person, problem.space.frame([answer.row])) == [[]]
-        if name == "ocean_cp":
-            (ours,) = ask(CeOcl(alpha=0.0), problem, person).answers
-            assert (answer.status, ours.status) == (Status.OPTIMAL, Status.OPTIMAL)
-            assert answer.objective == pytest.approx(ours.objective, abs=2e-6)
-    assert found
-    assert explainer.model_seconds > 0
-
-
-def test_what_ocean_calls_optimal_against_single_precision_is_counted_as_refused() -> None:
-    """The trees send 0.5 + 1e-9, in float32 0.5, to the left of 0.5; OCEAN, in float64, sees no need to change it."""
-    numbers = [Feature(name, "continuous", scale=(0, 1), bounds=(0, 1)) for name in ("size", "debt")]
-    space = Space(tuple(numbers))
-    train = space.frame({"size": size, "debt": debt} for size in (0.25, 0.75) for debt in (0.25, 0.75))
-    forest = RandomForestClassifier(3, bootstrap=False, max_features=None, random_state=0)
-    forest.fit(space.encode(train), [0, 0, 0, 1])  # yes where both are above 0.5
-    labels = np.array(["no", "no", "no", "yes"], dtype=object)
-    problem = Problem(space, Classifier(forest, space_inputs(space), ("no", "yes")), train, labels, Label("yes"))
-    explainer, given = of_library("ocean_cp").fit(problem), []
-    for size in (0.5 + 1e-9, 0.5 - 1e-9):
-        person = space.frame([{"size": size, "debt": 0.2}])
-        (answer,) = explainer.explain(person, 1, np.random.default_rng(0), Deadline.after(30.0)).answers
-        (ours,) = ask(CeOcl(alpha=0.0), problem, person).answers
-        assert ours.status is Status.OPTIMAL
-        assert answer.row is not None
-        given.append((answer.status, answer.detail, answer.row["size"] == size))
-        assert problem.valid(space.frame([answer.row]))[0] == (answer.status is Status.OPTIMAL)
-    assert given == [(Status.FOUND, REFUSED, True), (Status.OPTIMAL, "", False)]
-
-
-def test_ocean_refuses_trees_that_vote_by_their_name() -> None:
-    """They are a class of the harness, which the other side does not have."""
-    problem = problem_of(classifier("rf"), "yes")
-    forest = VotingForestClassifier(3, max_depth=2, random_state=0)
-    forest.fit(problem.classifier.matrix(problem.train), problem.valid(problem.train).astype(int))
-    voting = replace(problem, classifier=replace(problem.classifier, estimator=forest))
-    with pytest.raises(HarnessError, match="not VotingForestClassifier"):
-        of_library("ocean_cp").fit(voting)
-
-
-@pytest.mark.slow
-def test_ocean_finds_the_optima_of_the_cell_search() -> None:
-    """OCEAN's constraint program is another exact method, by another solver, on integers, ranks and categories."""
-    method = of_library("ocean_cp")
-    for name in SPACES:
-        problem = problem_of(classifier("rf"), "yes", SPACES[name])
-        for person in factuals(problem, 8):
-            rival = method.fit(problem).explain(person, 1, np.random.default_rng(0), Deadline.after(30.0)).answers[0]
-            (ours,) = ask(CeOcl(alpha=0.0), problem, person).answers
-            assert (rival.status, ours.status) in {
-                (Status.OPTIMAL, Status.OPTIMAL),
-                (Status.INFEASIBLE, Status.INFEASIBLE),
-            }
-            if ours.objective is not None:
-                assert rival.objective == pytest.approx(ours.objective, abs=2e-6)
-
-
-@pytest.mark.slow
-def test_reachml_lists_every_reachable_point() -> None:
-    """With all of them listed, the nearest by steps is that of the grid; 2 steps for another category."""
-    problem = problem_of(classifier("rf"), "yes", FREE)
-    method = of_library("reachml", batch=20)
-    levels = {"low": 0, "mid": 1, "high": 2}
-    grid = GRID[(GRID["debt"] >= problem.train["debt"].min()) & (GRID["debt"] <= problem.train["debt"].max())]
-    accepted = grid[problem.valid(grid)]
-    for person in factuals(problem, 6):
-        (answer,) = method.fit(problem).explain(person, 1, np.random.default_rng(0), Deadline.after(60.0)).answers
-        assert answer.row is not None
-
-        def steps(rows: pd.DataFrame, person: pd.DataFrame = person) -> np.ndarray:
-            mine = person.iloc[0]
-            numbers = (rows["age"] - mine["age"]).abs() + (rows["debt"] - mine["debt"]).abs()
-            ranks = (rows["grade"].map(levels) - levels[mine["grade"]]).abs() + (rows["member"] != mine["member"])
-            return (numbers + ranks + 2 * (rows["region"] != mine["region"])).to_numpy(float)
-
-        assert steps(problem.space.frame([answer.row]))[0] == steps(accepted).min()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("space", ["kept", "free"])
-def test_pertcf_keeps_to_the_constraints(space: str) -> None:
-    """Where there are none nothing is put back, and its points are of the wanted class."""
-    problem = problem_of(classifier("rf"), "yes", SPACES[space])
-    method = of_library("pertcf", shap_sample_size=20)
-    explainer, found = method.fit(problem), 0
-    for person in factuals(problem, 6):
-        (answer,) = explainer.explain(person, 1, np.random.default_rng(0), Deadline.after(60.0)).answers
-        if answer.row is not None:
-            found += 1
-            row = problem.space.frame([answer.row])
-            assert problem.space.violations(person, row) == [[]]
-            assert space == "kept" or problem.valid(row)[0]
-    assert found
