@@ -7,9 +7,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pandas as pd
+
+from harness.core.tolerances import VALUE_TIE
+from harness.evaluation.export import escape
+
 ARROWS = {"higher": "↑", "lower": "↓"}
 DASH = "–"
 UNESCAPED = re.compile(r"(?<!\\)\|")  # what ends a cell of a Markdown table
+LARGE = 1e6  # from which on numbers have exponents
 
 
 def markdown(head: Sequence[str], body: Iterable[Sequence[Any]], keys: int = 0) -> str:
@@ -33,3 +39,38 @@ def number(value: Any, decimals: int, error: Any = math.nan) -> str:
         return DASH
     text = f"{round(float(value), decimals) + 0.0:,.{decimals}f}"  # NumPy's own rounding has 0.015 as 0.02
     return text if error is None or math.isnan(error) else f"{text} ({error:,.{decimals}f})"
+
+
+def digits(value: float, most: int = 3) -> str:
+    """A number to so many digits, up to a million in full, and 1 only where it is 1; a dash for none.
+
+    >>> [digits(value) for value in (0.12345, 1234.4, 0.9996, -0.0, 2e6, float("nan"))]
+    ['0.123', '1234', '0.999', '0', '2e+06', '–']
+    >>> digits(120.4, 2)
+    '120'
+    """
+    if math.isnan(value):
+        return DASH
+    text = f"{value + 0.0:.{most}g}"
+    if "e+" in text and abs(value) < LARGE:
+        return f"{value:.0f}"
+    return f"0.{'9' * most}" if text == "1" and value < 1 - VALUE_TIE else text
+
+
+def share(value: float) -> str:
+    """A share to two decimals, of one that is nearly all to three digits; a dash for none.
+
+    >>> share(1.0), share(0.5), share(0.996), share(0.9999)
+    ('1.00', '0.50', '0.996', '0.999')
+    """
+    text, exact = number(value, 2), digits(value)
+    return exact if text == "1.00" and exact != "1" else text
+
+
+def csv_of(frame: pd.DataFrame) -> str:
+    """A table as a CSV file; texts so that no spreadsheet runs them as a formula.
+
+    >>> csv_of(pd.DataFrame({"method": ["=1+1"], "n": [12]}))
+    "method,n\\n'=1+1,12\\n"
+    """
+    return frame.map(lambda value: escape(value) if isinstance(value, str) else value).to_csv(index=False)

@@ -19,7 +19,7 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Entry
 from harness.reports.latex import Tabular
-from harness.reports.markup import ARROWS, DASH, markdown, number
+from harness.reports.markup import ARROWS, DASH, digits, markdown, number, share
 from harness.reports.stored import headings
 from harness.store.run import StoredRun
 
@@ -64,7 +64,7 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
     criteria = [c for c in numbers.criteria if c.name in contests]
     common = len(entries) > 1 and bool(contests) and all(contest.common.enough for contest in contests.values())
     columns: dict[str, list[str]] = {"method": [f"`{entry.method}`" for entry in entries]}
-    columns["coverage ↑"] = [number(entry.coverage.value, 2) for entry in entries]
+    columns["coverage ↑"] = [share(entry.coverage.value) for entry in entries]
     for c in criteria:
         contest = contests[c.name] if common else None
         means = [contest.common.means.get(e.method) if contest else e.mean(c.metric) for e in entries]
@@ -163,7 +163,7 @@ def _text(entry: Entry | None) -> str:
         return ""
     if entry.refusal is None and entry.table.empty:
         return "none exists"
-    return DASH if entry.refusal is not None else f"{entry.coverage.value:.2f}, {entry.spent():.2g} s"
+    return DASH if entry.refusal is not None else f"{share(entry.coverage.value)}, {digits(entry.spent(), 2)} s"
 
 
 def _objectives(entries: Sequence[Entry]) -> dict[str, str]:

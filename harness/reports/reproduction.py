@@ -224,7 +224,7 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
     count = Counter(words)
     ratios = pd.Series([_ratio(row) for row in cells.loc[costs].to_dict("records")], dtype=float)
     row = [f"{name}: {table.title}", len(results), _questions(found), *(count[word] for word in COUNTED)]
-    row += [int(ratios.notna().sum()), f"{ratios.median():.3g}" if ratios.notna().any() else markup.DASH]
+    row += [int(ratios.notna().sum()), markup.digits(ratios.median())]
     reasons = Counter(
         UNASKED if missing(row.get("why")) else row["why"]
         for row, word in zip(results, words, strict=True)
@@ -366,7 +366,7 @@ def entry(row: Mapping[str, Any], table: registry.Table) -> str:
         return f"{ours} of {_plain(row['of'])} ({published} of {_plain(row['published_of'])})"
     if row["measure"].partition(",")[0] in table.costs:
         ratio = _ratio(row)
-        return f"{ours} ({published})" if math.isnan(ratio) else f"{ours} ({published}; {ratio:.3g}×)"
+        return f"{ours} ({published})" if math.isnan(ratio) else f"{ours} ({published}; {markup.digits(ratio)}×)"
     word = verdict(row, table.asked)
     return f"{MARKS[word]} ({published})" if word == NOT_RUN else f"{MARKS[word]} {ours} ({published})"
 
@@ -378,7 +378,7 @@ def _plain(value: Any) -> str:
         real = float(value)
     except (TypeError, ValueError):
         return str(value)
-    return f"{real:,.0f}" if abs(real) >= 1000 else f"{real:.3g}"
+    return f"{real:,.0f}" if abs(real) >= 1000 else markup.digits(real)
 
 
 def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:

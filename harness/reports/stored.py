@@ -14,8 +14,10 @@ import pandas as pd
 
 from harness.core.errors import HarnessError
 from harness.core.metric import Metric, TableName
+from harness.core.space import Space
 from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
+from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.contest import metrics_of
 from harness.evaluation.study import identity
 from harness.store.run import StoredRun, stored_runs, sweep_lines
@@ -77,7 +79,7 @@ def provenance(found: Sequence[StoredRun]) -> str:
     """One line that says what was run: data, versions, seed, limits, machine."""
     metas = [run.meta for run in found]
     configs = [meta["config"] for meta in metas]
-    environments = [meta["environment"] for meta in metas]
+    environments = [env for meta in metas if (env := meta.get("environment"))]
     packages = {f"{name} {version}" for env in environments for name, version in env["packages"].items() if version}
 
     def each(texts: Iterable[Any]) -> str:
@@ -94,6 +96,28 @@ def provenance(found: Sequence[StoredRun]) -> str:
         "machine": each(f"{env['cpu']}, {env['cores']} cores, {env['threads']} thread(s)" for env in environments),
     }
     return "Run: " + "; ".join(f"{name} {text}" for name, text in parts.items() if text) + "."
+
+
+def predicted(metas: Iterable[Mapping[str, Any]]) -> str:
+    """The name of the column that runs are about; empty where it has none."""
+    names = (meta["config"].get("dataset", {}).get("target") for meta in metas)
+    return next((name for name in names if isinstance(name, str)), "")
+
+
+def taken(
+    space: Space, factuals: pd.DataFrame, rows: Iterable[Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]]
+) -> dict[Any, int]:
+    """By factual, the number of the answer that a person would take: the nearest accepted one, or else the first."""
+    points = {(row["factual"], row["ce"]): row["row"] for row in rows}
+    accepted: dict[Any, list[int]] = {}
+    for verdict in verdicts:
+        if verdict["verdict"] == ACCEPTED and (verdict["factual"], verdict["ce"]) in points:
+            accepted.setdefault(verdict["factual"], []).append(verdict["ce"])
+    found = {factual: 1 for factual, _ in points} | {factual: places[0] for factual, places in accepted.items()}
+    for factual, places in ((factual, places) for factual, places in accepted.items() if len(places) > 1):
+        answers = space.frame(points[factual, place] for place in places)
+        found[factual] = places[int(scoring.GOWER.evaluate(space, factuals.loc[[factual]], answers).argmin())]
+    return found
 
 
 def setting(meta: Mapping[str, Any], key: str) -> Any:

@@ -20,7 +20,7 @@ from harness.evaluation.checker import NOT_PERMITTED
 from harness.evaluation.contest import DIVERSITY, Criterion
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry
-from harness.reports.markup import DASH, markdown
+from harness.reports.markup import DASH, csv_of, markdown
 from harness.reports.stored import headings
 from harness.store.rows import write_whole
 from harness.store.run import StoredRun
@@ -47,8 +47,8 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
     """
     study = numbers.study
     table = numbers.table()
-    write_whole(folder / "summary.csv", table.to_csv(index=False))
-    write_whole(folder / "pairs.csv", numbers.pairs().to_csv(index=False))
+    write_whole(folder / "summary.csv", csv_of(table))
+    write_whole(folder / "pairs.csv", csv_of(numbers.pairs()))
     touched = {run.path for run in finished}
     tasks = {entry.task for entry in study.entries if any(run.path in touched for run in entry.runs)}
     parts, notes = _told(numbers, study.tasks)

@@ -23,6 +23,7 @@ from matplotlib.transforms import Bbox
 from support import tables
 from support.figures import curves
 from support.markup import Page
+from support.sites import FAR, ran_for_several
 from support.tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness.core.errors import HarnessError
@@ -85,9 +86,10 @@ def test_the_front_is_what_nothing_beats() -> None:
 
 
 def test_no_two_methods_look_alike() -> None:
-    looks = charts.look([str(number) for number in range(30)])
-    assert len({(look["color"], look["linestyle"]) for look in looks.values()}) == 30
-    assert len({(look["color"], look["marker"]) for look in looks.values()}) == 30
+    """Of 96 by colour and marker; of 32 by colour and dash."""
+    looks = list(charts.look([str(number) for number in range(96)]).values())
+    assert len({(look["color"], look["marker"]) for look in looks}) == 96
+    assert len({(look["color"], look["linestyle"]) for look in looks[:32]}) == 32
 
 
 def test_the_page_stands_alone(text: str, read: Page) -> None:
@@ -235,6 +237,12 @@ def test_one_person_is_whom_most_methods_answer(second: dict[str, Any] | None, s
     assert plan is not None
     assert plan.text.startswith(f"Factual {shown} of ")
     assert figures._person(Study.of(tmp_path / "none"), looks) is None
+
+
+def test_one_person_is_shown_the_nearest_accepted_answer(tmp_path: Path) -> None:
+    """Of several; where none is accepted the first, with the checker's word."""
+    run = ran_for_several(tmp_path, [[MEMBER, FAR, GRANTED], [YOUNGER, MEMBER, MEMBER]])
+    assert figures._taken(run) == {0: (GRANTED, "accepted"), 1: (YOUNGER, "invalid")}
 
 
 def test_who_finds_nothing_for_one_person_says_so() -> None:

@@ -263,6 +263,7 @@ COSTLY: Any = SimpleNamespace(costs=frozenset({"seconds"}), asked=30)
     [
         ({"measure": "seconds", "published": 10.0, "ours": 4.0}, "4 (10; 2.5×)"),
         ({"measure": "seconds, ours", "published": 1.0, "ours": 4.0}, "4 (1; 0.25×)"),
+        ({"measure": "seconds", "published": 11400.0, "ours": 4.0}, "4 (11,400; 2850×)"),
         ({"measure": "seconds", "published": 10.0, "ours": float("nan")}, "– (10)"),
         ({"measure": "seconds", "published": 10.0, "ours": 0.0}, "0 (10)"),
         ({"measure": "stops", "published": 3.0, "ours": 5.0, "of": 5.0, "published_of": 20.0}, "5 of 5 (3 of 20)"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
 import sys
@@ -18,45 +17,15 @@ import pandas as pd
 import pytest
 from markupsafe import escape
 from support.driver import CHROMIUM, DOWN, DRIVER, ENTER, TAB, Browser, browser
-from support.tables import GRANTED, MEMBER, PATHS, YOUNGER, started
+from support.sites import CELLS, built, data, ran, results, several
+from support.tables import GRANTED
 
-from harness import site as command
-from harness.core.explanation import Answer, Reason, Status
 from harness.evaluation.numbers import COLUMNS, PAIRED, Numbers
 from harness.evaluation.study import Study
 from harness.reports.canvas import COLOURS
 from harness.reports.departures import departures
-from harness.reports.overview import for_paper, overview
 from harness.reports.site import questions
-from harness.reports.site.board import board, choices, views
 from harness.reports.site.build import PAGES
-from harness.reports.site.catalogue import methods
-from metrics import _example as loans
-
-BOX = Answer(Status.FOUND, GRANTED, region={"income": (60.0, 90.0), "age": (40.0, 40.0)})
-METHODS = {"exact": [BOX] * 12, "guess": [GRANTED, YOUNGER, MEMBER] * 4, "silent": [None] * 11 + [GRANTED]}
-
-
-def results(home: Path) -> Path:
-    """A folder with the study of three methods on two models."""
-    for model in ("lr", "rf"):
-        for method, answers in METHODS.items():
-            named = {"model": model, "method": method, "fingerprint": method}
-            paths = [*PATHS, "metrics.proximity.gower"]
-            started(home / "results" / "<b>", loans.problem, loans.factual, answers, paths=paths, **named)
-    refusal = Answer(Status.UNSUPPORTED, None, Reason.FINISHED, detail="takes no tree; give another")
-    named = {"model": "lr", "method": "nearest", "fingerprint": "no"}
-    started(home / "results" / "<b>", loans.problem, loans.factual, [refusal] * 12, paths=paths, **named)
-    (home / "results" / "figures").mkdir()
-    (home / "results" / "figures" / "one.png").write_bytes(b"a picture")
-    page = "# Regenerated\n\n| a | b |\n| --- | --- |\n| 1 | x|y |\n\n## Figures\n\n![one](figures/one.png)\n"
-    (home / "results" / "REPRODUCTION.md").write_text(page)
-    return home / "results"
-
-
-def built(home: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("sys.argv", ["site", str(home)])
-    return command.main()
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +34,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         assert built(folder, patch) == 0
     return folder
-
-
-def data(path: Path) -> Any:
-    """What a data script brings."""
-    return json.loads(path.read_text()[len("site.put(") : -len(");\n")].partition(", ")[2])
 
 
 def test_the_board_has_the_numbers_of_the_study(home: Path) -> None:
@@ -89,81 +53,10 @@ def test_the_board_has_the_numbers_of_the_study(home: Path) -> None:
             cover = seen[model]["methods"][str(line["method"])]["coverage"]
             assert cover == pytest.approx(of.loc["coverage", ["value", "low", "high"]].tolist(), rel=1e-5)
     third = pytest.approx(1 / 3, rel=1e-5)
-    guess = {"coverage": [third, None, None], "least": third, "few": True, "took": 2}
+    guess = {"coverage": [third, None, None], "least": third, "few": True, "took": 2, "n": 24, "setup": 0.1}
     assert seen[""]["methods"]["1"] == guess
     places = [(line["method"], line["place"]) for line in seen["lr"]["by"]["proximity"]["lines"]]
     assert places == [(0, "1"), (1, "not tested"), (3, "not tested")]  # who answers too few
-
-
-def test_the_board_has_the_least_of_several_coverages(tmp_path: Path) -> None:
-    """Four of twelve on one model, eight on the other: a half together, a third at least, to six digits."""
-    paths = [*PATHS, "metrics.proximity.gower"]
-    for model, answered in (("lr", 4), ("rf", 8)):
-        answers = [GRANTED] * answered + [None] * (12 - answered)
-        started(tmp_path, loans.problem, loans.factual, answers, paths=paths, model=model)
-    found = {model: view["methods"][0] for model, view in views(Numbers(Study.of(tmp_path)), ["loans"]).items()}
-    assert found[""] == {"coverage": [0.5, None, None], "least": 0.333333, "few": False, "took": 2}
-    assert (found["lr"]["least"], found["rf"]["least"]) == (0.333333, 0.666667)
-
-
-def several(home: Path) -> Path:
-    """A folder with a study of two methods on three data sets, on the first of which the other is the nearer."""
-    far, near = {**GRANTED, "income": 90.0}, GRANTED
-    for dataset, answers in (("a", (near, far)), ("b", (far, near)), ("c", (far, near))):
-        for method, answer in zip(("one", "two"), answers, strict=True):
-            paths = ["metrics.proximity.gower"]
-            named = {"dataset": dataset, "model": "lr", "method": method}
-            started(home / "results" / "three", loans.problem, loans.factual, [answer] * 12, paths=paths, **named)
-    return home / "results"
-
-
-def test_data_sets_are_chosen_together(tmp_path: Path) -> None:
-    """Ranks are means over those chosen: of three, the first method has 1/3 of the best; of the first two a half."""
-    numbers = Numbers(Study.of(several(tmp_path) / "three"))
-    ranks = {}
-    for chosen in choices(["a", "b", "c"]):
-        (view,) = views(numbers, chosen).values()
-        ranks["".join(chosen)] = {line["method"]: line["rank"][0] for line in view["by"]["proximity"]["lines"]}
-        assert view["tasks"] == len(chosen)
-    assert {chosen: rank[0] for chosen, rank in ranks.items()} == pytest.approx(
-        {"abc": 2 / 3, "a": 0.0, "b": 1.0, "c": 1.0, "ab": 0.5, "ac": 0.5, "bc": 1.0}, rel=1e-5
-    )
-    assert all(sum(rank.values()) == pytest.approx(1.0) for rank in ranks.values())
-
-
-def test_the_best_mean_of_a_task_is_marked(tmp_path: Path) -> None:
-    """From an income of 30 to 80 is .5, over five features .1; from an age of 30 to 50 is as much again."""
-    near = {**MEMBER, "member": "no", "income": 80.0}
-    for method, answer in (("near", near), ("far", {**near, "age": 50})):
-        named = {"method": method, "paths": ["metrics.proximity.gower"]}
-        started(tmp_path, loans.problem, loans.factual, [answer] * 12, **named)
-    (view,) = views(Numbers(Study.of(tmp_path)), ["loans"]).values()
-    lines = view["by"]["proximity"]["lines"]
-    assert [line["best"] for line in lines] == [True, False]
-    assert [line["mean"][0] for line in lines] == pytest.approx([0.1, 0.2])
-
-
-def test_the_board_says_who_was_not_asked_and_what_was_timed_beside_others(tmp_path: Path) -> None:
-    """One method of two about the second model; of three runs, one went on beside others."""
-    for model, method in (("lr", "one"), ("rf", "one"), ("lr", "two")):
-        answers, paths = [GRANTED] * 12, [*PATHS, "metrics.proximity.gower"]
-        run = started(tmp_path, loans.problem, loans.factual, answers, paths=paths, model=model, method=method)
-    rows = run.path / "rows.jsonl"
-    rows.write_text(rows.read_text().replace('"seconds"', '"beside": 2, "seconds"', 1))
-    run.update(sees=["reference=all"])
-    numbers = Numbers(Study.of(tmp_path))
-    shown = board(numbers)
-    assert shown["methods"] == ["one", "two"]
-    assert [task["sees"] for task in shown["tasks"]] == [[[1, "reference=all"]], []]
-    assert {task["name"]: task["unasked"] for task in shown["tasks"]} == {"loans / lr": [], "loans / rf": [1]}
-    (said,) = shown["clocks"]
-    assert said.startswith("Seconds of 1 of 3 runs were taken while other factuals or runs went on")
-    seen = "loans / lr: two sees what others do not: reference=all."
-    assert f"- {said}\n- {seen}\n" in overview(numbers)[0]
-    first, second = (table.caption for table in for_paper(numbers))
-    assert "Seconds of 1 of 2 runs were taken while" in first
-    assert seen in first
-    assert "sees what" not in second
 
 
 def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:
@@ -174,6 +67,7 @@ def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:
     assert question["values"] == {"income": "30", "age": "30", "member": "no", "education": "school", "job": "clerk"}
     exact, guess, silent = question["answers"]
     assert exact["changed"] == {"income": "80", "age": "40"}
+    assert (exact["taken"], question["now"], shown["column"]) == (True, "refused", "")
     assert (exact["region"], exact["holds"], exact["verdict"]) == ({"income": "60 to 90"}, "holds", "accepted")
     assert guess["changed"] == {"age": "20", "member": "yes", "education": "college", "job": "nurse"}
     assert (guess["verdict"], silent["verdict"], silent["method"]) == ("invalid", "none", 3)
@@ -182,6 +76,7 @@ def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:
         table = pd.read_csv(tables.open("answers.csv"))
     assert len(table) == 2 * 3 * 12
     assert table.loc[0, "changes"] == "income: 30 → 80; age: 30 → 40"
+    assert table.loc[0, ["region", "region_checked"]].tolist() == ["income: 60 to 90", "holds"]
     assert (table["verdict"] == "accepted").sum() == 2 * (12 + 4 + 1)
 
 
@@ -221,18 +116,6 @@ def test_pages_say_what_things_are(home: Path) -> None:
     assert "<span>x|y</span>" in papers
     assert '<img src="figures/one.png"' in papers
     assert (home / "site" / "figures" / "one.png").read_bytes() == b"a picture"
-
-
-def test_a_setting_that_a_study_has_otherwise_is_said(tmp_path: Path) -> None:
-    """Beside today's YAML, each other value with the studies that have it."""
-    for study, metric in (("first", "l1"), ("second", "gower"), ("third", "l1")):
-        named = {"method": "nearest", "options": {"distance": metric}}
-        started(tmp_path / study, loans.problem, loans.factual, [GRANTED] * 12, **named)
-    listed = methods([Study.of(tmp_path / study) for study in ("first", "second", "third")])
-    nearest = next(each for each in listed if each.name == "nearest")
-    lines = [re.findall(r"<td[^>]*>(?:<span>(.*?)</span>)?</td>", line) for line in nearest.settings.split("\n")]
-    assert {line[0]: line[4] for line in lines}["distance"] == "first, third: l1"
-    assert sum(line[4] != "" for line in lines) == 1
 
 
 def test_the_same_answers_give_the_same_bytes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,6 +159,9 @@ def test_charts_are_there_where_their_library_is(
         assert script.is_file() == (library is not None)
         pages = {page for page in PAGES if "vega.js" in (folder / "site" / f"{page}.html").read_text()}
         assert pages == ({"index"} if library else set())
+        if library:
+            text = (folder / "site" / "index.html").read_text()
+            assert text.index('id="table"') < text.index('id="chart"')  # coverage comes first
         assert ("vl_convert is not installed; run `uv sync --extra site`." in caplog.text) == (library is None)
         caplog.clear()
     assert script.read_text() == "window.vegaEmbed = 1"
@@ -353,10 +239,16 @@ def test_the_board_is_narrowed_and_sorted(home: Path, window: Browser, width: in
     board = (home / "site" / "index.html").as_uri()
     window.open(board, width)
     assert shown(window, "method") == ["exact", "guess", "silent"]
-    assert shown(window, "place") == ["by mean rank", "answers too few", "answers too few"]
+    assert shown(window, "place") == ["–", "answers too few", "answers too few"]
+    assert shown(window, "first in") == ["2 of 2 tasks", "", ""]
+    assert (shown(window, "questions"), shown(window, "tasks")) == (["24"] * 3, ["2"] * 3)
     window.choose("model", "rf")
     assert shown(window, "place") == ["1", "answers too few", "answers too few"]
+    assert (shown(window, "questions"), shown(window, "filled")) == (["12"] * 3, ["–"] * 3)
+    assert shown(window, "validity") == ["1", "0.333", "1"]
+    assert shown(window, "set-up, s") == []
     window.choose("by", "seconds")
+    assert shown(window, "set-up, s") == ["0.1"] * 3
     link = window.run("return location.href")
     assert link == f"{board}#model=rf&by=seconds"
     for wanted in (["silent", "guess", "exact"], ["exact", "guess", "silent"]):
@@ -376,7 +268,9 @@ def test_data_sets_are_ticked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, w
     boxes = "[...document.querySelectorAll('fieldset input')]"
     ticked = f"return {boxes}.filter((each) => each.checked).map((each) => each.value).join('')"
     window.open(f"{page}#study=three&dataset=a&dataset=b&dataset=d", width)
-    assert window.run("return document.querySelector('[role=status]').textContent") == 'There is no dataset "d" here.'
+    assert (
+        window.run("return document.querySelector('[role=status]').textContent") == 'data sets: there is no "d" here.'
+    )
     for box, left, rank in ((None, "ab", "0.5"), (0, "b", "1"), (1, "abc", "0.667"), (1, "ac", "0.5")):
         if box is not None:
             window.run(f"delete document.body.dataset.ready; {boxes}[{box}].click()")
@@ -387,6 +281,9 @@ def test_data_sets_are_ticked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, w
         assert window.run("return document.documentElement.scrollWidth") <= width
     assert window.run("return location.hash") == "#study=three&dataset=a&dataset=c"
     window.choose("study", "<b>")
+    assert window.run("return location.hash") == "#study=%3Cb%3E"  # these data sets are of the other study
+    links = "return [...document.querySelectorAll('nav a')].map((each) => each.hash)"
+    assert window.run(links) == ["#study=%3Cb%3E"] * len(PAGES)
     assert window.run(f"return {boxes}.length") == 0
     assert chosen(window)["dataset"] == "loans"
     assert window.log("browser") == []
@@ -490,24 +387,36 @@ def test_the_keyboard_is_enough(home: Path, window: Browser, width: int) -> None
 def test_a_change_is_marked_by_more_than_colour(home: Path, window: Browser, width: int) -> None:
     """Of one question, by its address; what is shown of each method is chosen."""
     window.open(f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=1", width)
-    assert chosen(window) == {"study": "<b>", "task": "loans / rf", "question": "1", "kept": "first"}
-    assert shown(window, "income, is 30") == ["→ 8060 to 90", "", ""]
+    assert chosen(window) == {"study": "<b>", "task": "loans / rf", "question": "1", "kept": "one"}
+    said = "return document.getElementById('meaning').textContent"
+    assert window.run(said) == "Factual 1: the model says refused; wanted: granted."
+    assert shown(window, "method") == ["factual", "exact", "guess", "silent"]
+    assert shown(window, "income, is 30") == ["30", "→ 80 60 to 90", "", ""]
+    place = "return getComputedStyle(document.querySelector('#table td')).position"
+    assert window.run(place) == ("sticky" if width > 1000 else "static")
     marked = "const style = getComputedStyle(document.querySelector('td.changed'));"
     assert window.run(f"{marked} return [style.fontWeight, style.borderLeftStyle]") == ["700", "solid"]
     window.choose("kept", "accepted")
-    assert shown(window, "method") == ["exact"]
+    assert shown(window, "method") == ["factual", "exact"]
 
 
 @pytest.mark.slow
 @in_browser
 def test_a_link_to_what_is_not_there_says_so(home: Path, window: Browser, width: int) -> None:
-    """Until something is chosen."""
-    window.open(f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=99", width)
+    """Until something is chosen, which leaves no such thing in the address."""
+    window.open(
+        f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=99&kept=all&kept=one&colour=red", width
+    )
     told = "return [...document.querySelectorAll('[role=status]')].map((each) => each.textContent)"
-    assert window.run(told) == ['There is no question "99" here.']
+    assert window.run(told) == [
+        'question: there is no "99" here.',
+        'answers: one is shown, without "one".',
+        'There is no choice of "colour" here.',
+    ]
     assert chosen(window)["question"] == "0"
     window.choose("question", "1")
     assert window.run(told) == []
+    assert window.run("return location.hash") == "#task=loans+%2F+rf&kept=all&question=1"
 
 
 @pytest.mark.slow
@@ -518,3 +427,44 @@ def test_a_method_is_found(home: Path, window: Browser, width: int) -> None:
     window.press(*"growing spheres by carla with")
     found = "[...document.querySelectorAll('.found')].filter((each) => !each.hidden).map((each) => each.id)"
     assert window.run(f"return {found}") == ["growing_spheres_pso"]
+    window.press(*"zzz", ENTER)  # which asks for no other page
+    assert window.run(f"return {found}") == []
+    assert window.run("return [document.getElementById('none').hidden, location.search]") == [False, ""]
+
+
+@pytest.mark.slow
+@in_browser
+def test_numbers_are_sorted_behind_their_marks(home: Path, window: Browser, width: int) -> None:
+    """With commas between thousands, and beside what was published; who has none comes last, both ways."""
+    window.open((home / "site" / "reproduction.html").as_uri(), width)
+    cells = "return [...document.querySelectorAll('#part-3 td')].map((each) => each.textContent)"
+    none, *known = CELLS
+    for wanted in (known, known[::-1]):
+        window.run("document.querySelector('#part-3 th button').click()")
+        assert window.run(cells) == [*wanted, none]
+
+
+@pytest.mark.slow
+@in_browser
+def test_pairs_are_open_where_few_questions_are_common(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: Browser, width: int
+) -> None:
+    """Of twelve questions the first answers eight and eleven more than others; of four there is no common mean."""
+    page = "document.getElementById('pairs')"
+    only = f"return [...{page}.querySelectorAll('td[data-label=\"only first\"]')].map((each) => each.textContent)"
+    window.open(f"{(home / 'site' / 'index.html').as_uri()}#model=rf", width)
+    assert window.run(f"return {page}.querySelector('details').open") is False
+    assert window.run(only) == ["8", "11"]
+    window.choose("model", "")
+    assert window.run(f"return {page}.children.length") == 0
+    for method in ("one", "two"):
+        run = ran(tmp_path / "few", [GRANTED] * 4, method=method)
+    run.update(sees=["reference=all"])
+    assert built(tmp_path, monkeypatch) == 0
+    window.open((tmp_path / "site" / "index.html").as_uri(), width)
+    assert window.run(f"return {page}.querySelector('details').open") is True
+    assert window.run(only) == ["0"]
+    assert shown(window, "method") == ["one", "two *"]
+    assert "* sees what others do not" in window.run("return document.getElementById('notes').textContent")
+    assert window.run("return document.documentElement.scrollWidth") <= width
+    assert window.log("browser") == []

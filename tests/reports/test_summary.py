@@ -404,6 +404,15 @@ def test_each_wrong_proof_is_named(tmp_path: Path) -> None:
     ]
 
 
+def test_no_spreadsheet_runs_a_name_as_a_formula(made: Made, tmp_path: Path) -> None:
+    """Those of methods are a user's own; numbers stay numbers."""
+    written(tmp_path, [made("=1+1"), made("-b")])
+    table, pairs = (pd.read_csv(tmp_path / name) for name in ("summary.csv", "pairs.csv"))
+    assert set(table["method"]) == {"'=1+1", "'-b"}
+    assert set(pairs["first"]) | set(pairs["second"]) == set(table["method"])
+    assert table["value"].dtype == float
+
+
 def test_of_equal_runs_the_last_of_the_sweeps_counts(tmp_path: Path) -> None:
     """Two that differ in the code that answered alone: not the one whose folder comes last by name."""
     runs = [started(tmp_path, loans.problem, loans.factual, [GRANTED], fingerprint=name) for name in ("1", "2")]

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from harness.evaluation.contest import DIVERSITY, Contest
 from harness.evaluation.numbers import Numbers
+from harness.evaluation.statistics import Pair
 from harness.evaluation.study import Entry
 from harness.reports.markup import ARROWS, DASH
 from harness.reports.page.elements import Column, Names, interval, table
@@ -79,17 +80,21 @@ def _cells(contest: Contest, entry: Entry) -> tuple[str, str]:
 
 
 def _pairs(contest: Contest, names: Names) -> list[list[str]]:
+    """A row a pair that is shown."""
+    rows = []
+    for pair in shown_pairs(contest):
+        tests = [DASH if math.isnan(p) else f"{p:.2g}" for p in (pair.p, pair.mcnemar)]
+        who = [contest.criterion.name, names(pair.first), names(pair.second)]
+        only = [str(pair.only_first), str(pair.only_second)]
+        rows.append([*who, str(pair.difference.n), interval(pair.difference), tests[0], *only, tests[1]])
+    return rows
+
+
+def shown_pairs(contest: Contest) -> list[Pair]:
     """The pairs of who ranks first with each other method; all pairs of few methods without common means."""
     first = contest.mean_ranks.index[0]
     every = not contest.common.enough and len(contest.values.columns) <= FEW
-    rows = []
-    for pair in contest.pairs:
-        if every or first in (pair.first, pair.second):
-            tests = [DASH if math.isnan(p) else f"{p:.2g}" for p in (pair.p, pair.mcnemar)]
-            who = [contest.criterion.name, names(pair.first), names(pair.second)]
-            only = [str(pair.only_first), str(pair.only_second)]
-            rows.append([*who, str(pair.difference.n), interval(pair.difference), tests[0], *only, tests[1]])
-    return rows
+    return [pair for pair in contest.pairs if every or first in (pair.first, pair.second)]
 
 
 def farthest(numbers: Numbers, names: Names) -> Markup | None:

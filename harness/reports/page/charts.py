@@ -42,11 +42,16 @@ Looks = Mapping[str, Mapping[str, Any]]
 
 
 def look(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour, marker and dash of each method: the same on the page and in every figure, no two of 32 alike."""
+    """Colour, marker and dash of each method: the same on the page and in every figure.
+
+    No two of 96 share colour and marker, no two of 32 colour and dash.
+    """
     looks = {}
     for place, name in enumerate(methods):
-        c, d = place % len(COLOURS), place // len(COLOURS) % len(DASHES)
-        looks[name] = {"color": COLOURS[c], "marker": MARKERS[(c + 3 * d) % len(MARKERS)], "linestyle": DASHES[d]}
+        line, c = divmod(place, len(COLOURS))
+        again, d = divmod(line, len(DASHES))
+        marker = MARKERS[(c + 3 * d + again) % len(MARKERS)]
+        looks[name] = {"color": COLOURS[c], "marker": marker, "linestyle": DASHES[d]}
     return looks
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from harness.evaluation.statistics import Estimate
 from harness.reports.canvas import outline
-from harness.reports.markup import DASH, UNESCAPED
+from harness.reports.markup import DASH, UNESCAPED, digits
 from harness.reports.page.charts import look
 
 MANY = 12  # columns of a table that is set smaller
@@ -142,19 +142,21 @@ def count(value: float) -> str:
     >>> count(0.12345), count(1234.0), count(float("nan"))
     ('0.123', '1234', '–')
     """
-    if math.isnan(value):
-        return DASH
-    return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
+    return f"{value:.0f}" if float(value).is_integer() else digits(value)
 
 
 def figure(value: float) -> str:
-    """A number of three decimals; a dash for none."""
-    return DASH if math.isnan(value) else f"{value:.3f}"
+    """A number of three decimals; a dash for none.
+
+    >>> figure(0.1234), figure(-0.0001)
+    ('0.123', '0.000')
+    """
+    return DASH if math.isnan(value) else f"{round(value, 3) + 0.0:.3f}"
 
 
 def interval(estimate: Estimate) -> Markup:
     """A number with its interval, ``0.93 (0.80 to 0.98)``, which breaks into two lines before the brackets alone."""
     if math.isnan(estimate.low):
         return Markup(figure(estimate.value))
-    text = f"({estimate.low:.3g} to {estimate.high:.3g})"
-    return Markup('{:.3g} <span class="ci">{}</span>').format(estimate.value, text)
+    text = f"({digits(estimate.low)} to {digits(estimate.high)})"
+    return Markup('{} <span class="ci">{}</span>').format(digits(estimate.value), text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +12,10 @@ from markupsafe import Markup
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry, Study
+from harness.reports import stored
 from harness.reports.canvas import column_style, save
 from harness.reports.page import charts
+from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 FOLDER = "figures"
 # Beginnings of the names of all that is drawn here.
 NAMES = ("ranks.", "critical_differences_", "performance_profiles.", "trade_off_", "one_person.")
+NONE = (None, "none")  # where a method has no answer stored
 
 
 class Plan(NamedTuple):
@@ -105,22 +108,35 @@ def _plain(name: str) -> str:
 def _person(study: Study, looks: charts.Looks) -> Plan | None:
     """What changes for one factual of the first task: that for which most methods have an answer."""
     entries = [entry for entry in study.entries if entry.task == study.tasks[0]]
-    firsts = {e.method: {r["factual"]: r["row"] for r in e.runs[0].rows() if r["ce"] == 1} for e in entries}
+    answers = {entry.method: _taken(entry.runs[0]) for entry in entries}
     frame, _ = entries[0].runs[0].factuals()
-    answered = {i: sum(rows.get(i) is not None for rows in firsts.values()) for i in frame.index}
+    answered = {i: sum(found.get(i, NONE)[0] is not None for found in answers.values()) for i in frame.index}
     chosen = max(frame.index, key=lambda i: answered[i])
     if not answered[chosen]:
         return None
-    rows, features = {m: found.get(chosen) for m, found in firsts.items()}, entries[0].runs[0].space.features
-    remarks = {entry.method: word for entry in entries if (word := _remark(entry, chosen))}
-    text = f"Factual {chosen} of {study.tasks[0]}: the first counterfactual of each method, and why it is not accepted."
+    rows = {method: found.get(chosen, NONE)[0] for method, found in answers.items()}
+    words = {entry.method: _remark(entry, answers[entry.method].get(chosen, NONE)[1]) for entry in entries}
+    remarks = {method: word for method, word in words.items() if word}
+    text = (
+        f"Factual {chosen} of {study.tasks[0]}: of each method the nearest accepted counterfactual, or else the first, "
+        "and why that is not accepted."
+    )
+    features = entries[0].runs[0].space.features
     draw = lambda: charts.strip(frame.loc[chosen], rows, features, looks, remarks)  # noqa: E731
     return Plan("one_person", "What changes, for one person", text, draw)
 
 
-def _remark(entry: Entry, factual: Any) -> str:
-    """What there is to say of a method's first counterfactual for a factual; empty where it is accepted, or none."""
+def _taken(run: StoredRun) -> dict[Any, tuple[Mapping[str, Any] | None, str]]:
+    """By factual, the answer that a person would take, and the checker's word on it."""
+    rows, verdicts = run.rows(), run.verdicts()
+    points = {(row["factual"], row["ce"]): row["row"] for row in rows}
+    words = {(verdict["factual"], verdict["ce"]): verdict["verdict"] for verdict in verdicts}
+    numbers = stored.taken(run.space, run.factuals()[0], rows, verdicts)
+    return {place[0]: (points[place], words.get(place, "none")) for place in numbers.items()}
+
+
+def _remark(entry: Entry, word: str) -> str:
+    """What there is to say of an answer on which the checker has a word; empty where it is accepted, or none."""
     if entry.refusal is not None:
         return "refuses the model"
-    first = {v["factual"]: v["verdict"] for v in entry.runs[0].verdicts() if v["ce"] == 1}.get(factual, "none")
-    return "" if first in {"none", ACCEPTED} else str(first)
+    return "" if word in {"none", ACCEPTED} else word

@@ -90,7 +90,7 @@ def _question(study: Study) -> Markup:
         entries = [entry for entry in study.entries if entry.dataset == dataset]
         metas = [meta for entry in entries for meta in entry.metas]
         targets = [target for entry in entries for run in entry.runs for target in run.factuals()[1].values()]
-        column = next((name for meta in metas if (name := meta["config"].get("dataset", {}).get("target"))), None)
+        column = stored.predicted(metas)
         wanted = some(dict.fromkeys(target_text(target) for target in targets), NAMED)
         asked = {len(entry.table) + entry.impossible for entry in entries if entry.refusal is None}
         cells = [
@@ -99,7 +99,7 @@ def _question(study: Study) -> Markup:
             dict.fromkeys(meta["n_counterfactuals"] for meta in metas),
             dict.fromkeys(_limit(meta["config"]) for meta in metas),
         ]
-        named = f"{column}: {wanted}" if isinstance(column, str) else wanted
+        named = f"{column}: {wanted}" if column else wanted
         rows.append([dataset, named, *(", ".join(map(str, cell)) for cell in cells)])
     return table(QUESTION, rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,18 +10,20 @@ from markupsafe import Markup
 
 from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing, coverages
 from harness.evaluation.numbers import Numbers
-from harness.reports.markup import DASH
+from harness.reports.markup import DASH, share
 from harness.reports.page.elements import Column, Names, interval, table
 
 MEANINGS = {
     "proximity": "Gower distance of the nearest accepted counterfactual",
-    "sparsity": "number of features that it changes",
-    "plausibility": "share of its near training rows that are predicted as desired",
-    "robustness": "share of its noisy copies that are no longer valid",
+    "sparsity": "number of features that the nearest accepted counterfactual changes",
+    "plausibility": "share of the training rows near the nearest accepted counterfactual that are predicted as desired",
+    "robustness": "share of noisy copies of the nearest accepted counterfactual that are no longer valid",
     "diversity": "mean pairwise Gower distance, where as many were accepted as asked for",
     SECONDS: "to the last answer of a question",
 }
 COLUMNS = (Column("place"), Column("methods"))
+# Of a metric's docstring: which way is better stands beside it, and of which answer it is follows.
+ELSEWHERE = re.compile(r",? over (?:valid )?answers\b|[,;] (?:lower|higher) is better\b|`")
 
 
 class Recommendation(NamedTuple):
@@ -52,13 +55,13 @@ def _covered(numbers: Numbers) -> dict[str, Markup]:
 def _coverage(values: Sequence[float]) -> str:
     """Mean and least coverage over tasks.
 
-    >>> _coverage([1.0, 0.5]), _coverage([0.75, 0.75])
-    ('coverage 0.75, least 0.50', 'coverage 0.75')
+    >>> _coverage([1.0, 0.5]), _coverage([0.75, 0.75]), _coverage([1.0, 0.998])
+    ('coverage 0.75, least 0.50', 'coverage 0.75', 'coverage 0.999, least 0.998')
     """
     if not values:
         return "no question"
-    mean = f"coverage {sum(values) / len(values):.2f}"
-    return mean if min(values) == max(values) else f"{mean}, least {min(values):.2f}"
+    mean = f"coverage {share(sum(values) / len(values))}"
+    return mean if min(values) == max(values) else f"{mean}, least {share(min(values))}"
 
 
 def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: Mapping[str, Markup]) -> Recommendation:
@@ -69,7 +72,7 @@ def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: 
     said = {name: f"rank {means[name]:.2f}{beside(standing, found, name)}, " for name in kept}
     lines: dict[str, list[str]] = {}
     for name in kept:
-        lines.setdefault(place_of(standing, name), []).append(name)
+        lines.setdefault(place_of(standing, name) if standing.places else "by mean rank", []).append(name)
     rows = [
         [place, _listed([(names(name), said[name] + covered[name]) for name in those])]
         for place, those in lines.items()
@@ -82,21 +85,30 @@ def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: 
 
 
 def place_of(standing: Standing, name: str) -> str:
-    """A method's place, or why it has none."""
+    """A method's place, or why it alone has none; a dash where nothing is tested."""
     if name in standing.places:
         return str(standing.places[name])
-    return "not tested" if standing.places else "by mean rank"
+    return "not tested" if standing.places else DASH
 
 
 def beside(standing: Standing, found: list[Contest], name: str) -> str:
-    """Where no test spans the tasks: of how many tasks the pairs place a method first; how many data sets it takes."""
-    text = ""
-    if not standing.places:
-        first = sum(contest.places.get(name) == 1 for contest in found)
-        text += f", first in {first} of {sum(name in contest.mean_ranks.dropna() for contest in found)} tasks"
-    if standing.blocks[name] < len(standing.ranks):
-        text += f", {standing.blocks[name]} of {len(standing.ranks)} data sets"
-    return text
+    """``first_in`` and ``blocks_of`` as the rest of a sentence."""
+    first, blocks = first_in(standing, found, name), blocks_of(standing, name)
+    return (f", first in {first}" if first else "") + (f", {blocks}" if blocks else "")
+
+
+def first_in(standing: Standing, found: list[Contest], name: str) -> str:
+    """Of how many tasks the pairs place a method first; empty where a test spans the tasks."""
+    if standing.places:
+        return ""
+    first = sum(contest.places.get(name) == 1 for contest in found)
+    return f"{first} of {sum(name in contest.mean_ranks.dropna() for contest in found)} tasks"
+
+
+def blocks_of(standing: Standing, name: str) -> str:
+    """How many data sets a method takes, where these are not all."""
+    took, known = standing.blocks[name], len(standing.ranks)
+    return f"{took} of {known} data sets" if took < known else ""
 
 
 def places(numbers: Numbers, task: str, names: Names) -> list[tuple[str, Markup]]:
@@ -134,4 +146,5 @@ def meaning(numbers: Numbers, criterion: Criterion) -> str:
     if criterion.name in MEANINGS:
         return MEANINGS[criterion.name]
     metric = numbers.metrics[criterion.metric]
-    return (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")
+    first = (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")
+    return f"{ELSEWHERE.sub('', first)}; of the nearest accepted counterfactual"

@@ -8,12 +8,14 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from harness.evaluation.contest import Contest, Criterion, coverages, rank_estimates, standing, too_few
+from harness.evaluation.contest import Contest, Criterion, rank_estimates, standing, too_few
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import Estimate
-from harness.evaluation.study import Study
+from harness.evaluation.study import Entry, Study
+from harness.reports.page.against import shown_pairs
 from harness.reports.page.elements import Names
-from harness.reports.page.which import beside, how, meaning, place_of
+from harness.reports.page.which import blocks_of, first_in, how, meaning, place_of
+from harness.reports.stored import provenance
 from harness.store.run import method_of
 
 ALL = ""  # of the models
@@ -32,6 +34,8 @@ def board(numbers: Numbers) -> dict[str, Any]:
         "marks": [{"colour": names.looks[m]["color"], "shape": names.marker(m, 2)} for m in study.methods],
         "faults": study.faults,
         "clocks": study.clocks(study.tasks),
+        "conditions": _unlike(study),
+        "provenance": _provenance(study),
         "criteria": {c.name: {"better": c.better, "meaning": meaning(numbers, c)} for c in numbers.criteria},
         "tasks": [_task(study, task) for task in study.tasks],
         "choices": choices(study.datasets),
@@ -57,6 +61,23 @@ def views(numbers: Numbers, chosen: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {model: _view(numbers, part) for model, part in parts.items() if part.entries}
 
 
+def _unlike(study: Study) -> list[str]:
+    """What is unlike between tasks; what a method sees on one of them stands with the task."""
+    seen = {text for task in study.tasks for text in study.conditions([task])}
+    return [text for text in study.conditions(study.tasks) if text not in seen]
+
+
+def _provenance(study: Study) -> str:
+    """What was run, as the report says it, and how much was asked."""
+    took = [entry for entry in study.entries if entry.refusal is None]
+    counts = {
+        "questions a task": {len(entry.table) + entry.impossible for entry in took},
+        "counterfactuals a question": {meta["n_counterfactuals"] for entry in took for meta in entry.metas},
+    }
+    asked = "; ".join(f"{what} {', '.join(map(str, sorted(found)))}" for what, found in counts.items())
+    return f"{provenance([run for entry in study.entries for run in entry.runs])} Asked: {asked}."
+
+
 def _task(study: Study, task: str) -> dict[str, Any]:
     """A task: who refuses it, who was not asked, and who sees what others do not, by place."""
     entries = {entry.method: entry for entry in study.entries if entry.task == task}
@@ -79,21 +100,35 @@ def _part(study: Study, datasets: Sequence[str], model: str) -> Study:
 def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
     """What methods come to on the tasks of a part of the study."""
     few, tasks = too_few(part), part.tasks
-    covered = coverages(part)
     lines = {}
     for place, method in enumerate(numbers.study.methods):
-        if not (values := covered.get(method)):
-            continue
-        mean = sum(values) / len(values)
-        single = next((e.coverage for e in part.of_task(tasks[0]) if e.method == method), None)
-        shown = _plain(single) if len(tasks) == 1 and single is not None else [_rounded(mean), None, None]
-        lines[place] = {"coverage": shown, "least": _rounded(min(values)), "few": method in few, "took": len(values)}
+        entries = [e for e in part.entries if e.method == method and e.refusal is None]
+        if any(len(entry.table) for entry in entries):
+            lines[place] = _line(entries, alone=len(tasks) == 1) | {"few": method in few}
     by = {c.name: ranked for c in numbers.criteria if (ranked := _ranked(numbers, part, c))}
     return {"tasks": len(tasks), "methods": lines, "by": by}
 
 
+def _line(entries: Sequence[Entry], alone: bool) -> dict[str, Any]:
+    """What a method comes to by itself, on some tasks or on one alone."""
+    covered = [entry.coverage.value for entry in entries if len(entry.table)]
+    setups = [seconds for entry in entries if not math.isnan(seconds := entry.setup[0])]
+    line: dict[str, Any] = {
+        "coverage": [_rounded(sum(covered) / len(covered)), None, None],
+        "least": _rounded(min(covered)),
+        "took": len(covered),
+        "n": sum(len(entry.table) for entry in entries),
+        "setup": _rounded(max(setups, default=math.nan)),
+    }
+    if alone:
+        (entry,) = entries
+        line["coverage"] = _plain(entry.coverage)
+        line |= {"filled": _rounded(entry.filled), "validity": _rounded(entry.validity)}
+    return line
+
+
 def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, Any]:
-    """The ranks by a criterion, best first, with places; of a single task also common means. Nothing of one method."""
+    """The ranks by a criterion, best first, with places; of one task common means and pairs. Nothing of one method."""
     tasks = set(part.tasks)
     found = [contest for contest in numbers.contests[criterion.name] if contest.task in tasks]
     if all(contest.values.shape[1] < 2 for contest in found):
@@ -106,12 +141,15 @@ def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, An
             "method": places[name],
             "rank": _plain(estimates[name]),
             "place": place_of(stands, name),
-            "beside": beside(stands, found, name).removeprefix(", "),
+            "first": first_in(stands, found, name),
+            "blocks": blocks_of(stands, name),
             **own.get(name, {}),
         }
         for name in map(str, stands.mean_ranks.dropna().index)
     ]
-    common = {"n": found[0].common.n, "enough": found[0].common.enough} if own else {}
+    common: dict[str, Any] = {}
+    if own:
+        common = {"n": found[0].common.n, "enough": found[0].common.enough, "pairs": _pairs(found[0], places)}
     alone = f", {found[0].task}, where alone it was measured" if len(found) == 1 < len(tasks) else ""
     return {"how": f"{how(stands, len(found))}{alone}", "lines": lines, **common}
 
@@ -123,6 +161,16 @@ def _common(contest: Contest) -> Mapping[str, Mapping[str, Any]]:
         name: {"mean": _plain(means[name]) if name in means else None, "best": name in contest.best}
         for name in map(str, contest.values.columns)
     }
+
+
+def _pairs(contest: Contest, places: Mapping[str, int]) -> list[list[Any]]:
+    """The pairs that the report shows, with the methods' places, in the order of its columns."""
+    rows = []
+    for pair in shown_pairs(contest):
+        who, only = [places[pair.first], places[pair.second]], [pair.only_first, pair.only_second]
+        tests = _rounded(pair.p), _rounded(pair.mcnemar)
+        rows.append([*who, pair.difference.n, _plain(pair.difference), tests[0], *only, tests[1]])
+    return rows
 
 
 def _plain(estimate: Estimate) -> list[float | None]:

@@ -20,6 +20,8 @@ from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
 from harness.evaluation.study import Study
 from harness.models.canonical import zipped
 from harness.models.runtime.optional import library
+from harness.reports.markup import csv_of
+from harness.reports.page.against import FEW
 from harness.reports.page.elements import Names, markdown
 from harness.reports.site.board import board, choices, views
 from harness.reports.site.catalogue import data, methods
@@ -40,9 +42,9 @@ TABLES = "tables.zip"
 FILES = {  # in it, of each study
     "summary.csv": "every number of each method and task, with intervals, common means and ranks",
     "pairs.csv": "every pair of methods of a task and criterion, with tests",
-    "answers.csv": "every answer: how it ended, what the checker says, what it changes",
+    "answers.csv": "every answer: how it ended, what the checker says, its region, what it changes",
 }
-RULES = {"level": LEVEL, "blocks": BLOCKS, "enough": ENOUGH}
+RULES = {"level": LEVEL, "blocks": BLOCKS, "enough": ENOUGH, "few": FEW}
 
 
 def write(home: Path) -> str:
@@ -135,10 +137,10 @@ def _study(folder: Path, name: str, numbers: Numbers) -> None:
     for place, chosen in enumerate(choices(study.datasets)):
         _script(folder / f"view{place}.js", f"view {name} {place}", views(numbers, chosen))
     for place, task in enumerate(study.tasks):
-        of_task = (each for each in asked if each.entry.task == task)
+        of_task = [each for each in asked if each.entry.task == task]
         _script(folder / f"task{place}.js", f"task {name} {place}", questions(study.methods, of_task))
     tables = dict(zip(FILES, (numbers.table(), numbers.pairs(), answers(asked)), strict=True))
-    texts = {file: table.to_csv(index=False).encode() for file, table in tables.items()}
+    texts = {file: csv_of(table).encode() for file, table in tables.items()}
     (folder / TABLES).write_bytes(zipped(texts, deflated=FILES))
 
 

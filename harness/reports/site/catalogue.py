@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -16,6 +16,7 @@ from harness.core.wording import some, target_text
 from harness.evaluation.study import Entry, Study, as_text
 from harness.reports import departures
 from harness.reports.page.elements import Column, table
+from harness.reports.stored import predicted
 from harness.store.run import method_of
 
 SETTINGS = (
@@ -38,10 +39,11 @@ class Method(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A data set, or a model: name, its YAML's comment, what is wanted, its features, and the studies that have it."""
+    """A data set, or a model: name, its YAML's comment, what is wanted of which column, features, and who has it."""
 
     name: str
     text: str
+    column: str
     wanted: str
     features: Markup | None
     studies: list[str]
@@ -96,13 +98,14 @@ def _asked(entries: Sequence[tuple[Study, Entry]]) -> tuple[list[str], list[str]
 
 
 def _first(doc: str) -> str:
-    """The first sentence of a docstring, without references and marks of formulas.
+    """The first sentence of a docstring, without references; nothing of one with a formula, which is no text.
 
-    >>> _first("A point within :math:`\\\\rho` of\\n    it [1]_; more. Not this.")
-    'A point within \\\\rho of it; more'
+    >>> _first("A point within\\n    it [1]_; more. Not this."), _first("Within :math:`\\\\rho`.")
+    ('A point within it; more', '')
     """
     text = " ".join(doc.strip().partition("\n\n")[0].split())
-    return re.sub(r" \[\d\]_|:math:|`", "", re.split(r"(?<=\.)\s(?=[A-Z])", text)[0]).rstrip(".")
+    first = re.split(r"(?<=\.)\s(?=[A-Z])", text)[0]
+    return "" if ":math:" in first else re.sub(r" \[\d\]_|`", "", first).rstrip(".")
 
 
 def data(found: Sequence[Study], group: str) -> list[Data]:
@@ -115,18 +118,25 @@ def data(found: Sequence[Study], group: str) -> list[Data]:
 
 
 def _data(name: str, group: str, those: Sequence[tuple[Study, Entry]]) -> Data:
-    path = CONF / group / f"{name}.yaml"
+    metas = [meta for _, entry in those for meta in entry.metas]
+    path = CONF / group / f"{_unsized(name, metas[0]) if group == 'model' else name}.yaml"
     text = described(path, WHOLE) if path.is_file() else "of a user's own"
     studies = list(dict.fromkeys(study.name for study, _ in those))
     if group == "model":
-        return Data(name, text, "", None, studies)
-    run = those[0][1].runs[0]
-    wanted = ", ".join(dict.fromkeys(target_text(target) for target in run.factuals()[1].values()))
+        return Data(name, text, "", "", None, studies)
+    runs = list({(study.name, e.task): e.runs[0] for study, e in those}.values())  # of a task all ask the same
+    wanted = some(dict.fromkeys(target_text(target) for run in runs for target in run.factuals()[1].values()), MOST)
     rows = [
         [feature.name, str(feature.kind), _values(feature), str(feature.actionability)]
-        for feature in run.space.features
+        for feature in runs[0].space.features
     ]
-    return Data(name, text, wanted, table(FEATURES, rows), studies)
+    return Data(name, text, predicted(metas), wanted, table(FEATURES, rows), studies)
+
+
+def _unsized(name: str, meta: Mapping[str, Any]) -> str:
+    """The name of a model without its size, which follows that of its YAML."""
+    size = meta["config"].get("model", {}).get("size") or {}
+    return name.removesuffix("_" + "x".join(map(str, size.values())))
 
 
 def _values(feature: Feature) -> str:

@@ -7,29 +7,34 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from harness.core.errors import HarnessError
 from harness.core.gaps import same
+from harness.core.notation import number
 from harness.core.space import Space
 from harness.core.wording import changes, target_text
 from harness.evaluation import scoring
-from harness.evaluation.export import escape
 from harness.evaluation.study import Entry, Study
+from harness.reports import stored
+from harness.store.run import StoredRun
 
 COLUMNS = (
-    "task", "method", "seed", "factual", "ce", "status", "verdict", "objective", "bound", "seconds", "region",
-    "changes",
+    "task", "method", "seed", "factual", "ce", "status", "verdict", "objective", "bound", "seconds", "region_checked",
+    "region", "changes",
 )  # fmt: skip
 
 
 class Asked(NamedTuple):
-    """A run that answers, what it was asked, and what came back."""
+    """A run that answers, what it was asked, and what came back; ``taken`` as ``stored.taken`` has it."""
 
     entry: Entry
+    run: StoredRun
     seed: int
     space: Space
     factuals: Mapping[Any, Mapping[str, Any]]
     targets: Mapping[Any, str]
     rows: Sequence[Mapping[str, Any]]
     verdicts: Mapping[tuple[Any, int], Mapping[str, Any]]
+    taken: Mapping[Any, int]
 
     @classmethod
     def of(cls, study: Study) -> list[Asked]:
@@ -39,25 +44,41 @@ class Asked(NamedTuple):
             frame, targets = run.factuals()
             factuals = dict(zip(frame.index, frame.to_dict("records"), strict=True))
             words = {index: target_text(target) for index, target in targets.items()}
-            verdicts = {(verdict["factual"], verdict["ce"]): verdict for verdict in run.verdicts()}
-            found.append(cls(entry, meta["seed"], run.space, factuals, words, run.rows(), verdicts))
+            space, rows, judged = run.space, run.rows(), run.verdicts()
+            verdicts = {(verdict["factual"], verdict["ce"]): verdict for verdict in judged}
+            numbers = stored.taken(space, frame, rows, judged)
+            found.append(cls(entry, run, meta["seed"], space, factuals, words, rows, verdicts, numbers))
         return found
 
 
-def questions(methods: Sequence[str], found: Iterable[Asked]) -> dict[str, Any]:
+def questions(methods: Sequence[str], found: Sequence[Asked]) -> dict[str, Any]:
     """All answers to the questions of a task, as JSON data; methods are given by their places."""
     posed: dict[Any, dict[str, Any]] = {}
-    names: list[str] = []
+    names = list(found[0].space.names) if found else []
+    said = _said(found[0].run) if found else {}
     for asked in found:
-        names = names or list(asked.space.names)
         for row in asked.rows:
             factual = row["factual"]
             if factual not in posed:
                 origin = asked.factuals[factual]
                 values = {name: asked.space[name].text(origin[name]) for name in names}
-                posed[factual] = {"wanted": asked.targets[factual], "values": values, "answers": []}
+                told = {"wanted": asked.targets[factual], "now": said.get(factual, ""), "values": values}
+                posed[factual] = {**told, "answers": []}
             posed[factual]["answers"].append(_answer(asked, row, methods.index(asked.entry.method)))
-    return {"features": names, "questions": [{"id": str(index), **question} for index, question in posed.items()]}
+    listed = [{"id": str(index), **question} for index, question in posed.items()]
+    column = stored.predicted(meta for asked in found for meta in asked.entry.metas)
+    return {"column": column, "features": names, "questions": listed}
+
+
+def _said(run: StoredRun) -> dict[Any, str]:
+    """By factual, what the model says of it as it is; nothing where the answers lack the model, or it needs trust."""
+    if run.meta.get("model_file") is None and not (run.path / "estimator.skops").is_file():
+        return {}
+    frame, _ = run.factuals()
+    try:
+        return dict(zip(frame.index, map(number, run.classifier.predict(frame)), strict=True))
+    except HarnessError:
+        return {}
 
 
 def _answer(asked: Asked, row: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -65,21 +86,27 @@ def _answer(asked: Asked, row: Mapping[str, Any], place: int) -> dict[str, Any]:
     verdict = asked.verdicts.get((row["factual"], row["ce"]), {})
     origin, point = asked.factuals[row["factual"]], row["row"]
     told = {"method": place, "ce": row["ce"], "status": row["status"], "verdict": verdict.get("verdict", "none")}
+    told |= {"taken": True} if asked.taken[row["factual"]] == row["ce"] else {}
     told |= {"seed": asked.seed} if asked.entry.seeds > 1 else {}
     if point is None:
         return told | {"why": scoring.reason(row)}
     moved = [f for f in asked.space.features if not same(point[f.name], origin[f.name])]
     told["changed"] = {feature.name: feature.text(point[feature.name]) for feature in moved}
     if row["region"]:
-        known = [feature for feature in asked.space.features if feature.name in row["region"]]
-        texts = {feature.name: feature.span(*row["region"][feature.name]) for feature in known}
-        told["region"] = {name: text for name, text in texts.items() if text}
+        told["region"] = _spans(asked.space, row["region"])
         told["holds"] = verdict.get("region", "")
     return told
 
 
+def _spans(space: Space, region: Mapping[str, Sequence[float]] | None) -> dict[str, str]:
+    """By feature, the values that a region leaves it, where they are more than one."""
+    known = [feature for feature in space.features if feature.name in (region or {})]
+    texts = {feature.name: feature.span(*(region or {})[feature.name]) for feature in known}
+    return {name: text for name, text in texts.items() if text}
+
+
 def answers(found: Iterable[Asked]) -> pd.DataFrame:
-    """One row an answer: ``COLUMNS``; texts so that no spreadsheet runs them as a formula."""
+    """One row an answer: ``COLUMNS``."""
     rows = []
     for asked in found:
         features = asked.space.features
@@ -87,7 +114,7 @@ def answers(found: Iterable[Asked]) -> pd.DataFrame:
             verdict = asked.verdicts.get((row["factual"], row["ce"]), {})
             moved = "" if row["row"] is None else changes(features, asked.factuals[row["factual"]], row["row"])
             own = {"task": asked.entry.task, "method": asked.entry.method, "seed": asked.seed, "changes": moved}
-            judged = {"verdict": verdict.get("verdict", "none"), "region": verdict.get("region")}
-            rows.append({**row, **own, **judged})
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame.map(lambda value: escape(value) if isinstance(value, str) else value)
+            judged = {"verdict": verdict.get("verdict", "none"), "region_checked": verdict.get("region")}
+            spans = "; ".join(f"{name}: {text}" for name, text in _spans(asked.space, row["region"]).items())
+            rows.append({**row, **own, **judged, "region": spans})
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -12,13 +12,16 @@ const site = (() => {
     data.set(name, value);
   }
 
-  /** Load a data script once; resolves to its value. */
+  /** Load a data script once; resolves to its value. One that failed may be tried again. */
   function load(name, source) {
     if (!loading.has(name)) {
       loading.set(name, new Promise((resolve, reject) => {
         const script = element("script", { src: source });
         script.onload = () => resolve(data.get(name));
-        script.onerror = () => reject(new Error(`${source} cannot be read; build the site again.`));
+        script.onerror = () => {
+          loading.delete(name);
+          reject(new Error(`${source} cannot be read; build the site again.`));
+        };
         document.head.append(script);
       }));
     }
@@ -36,11 +39,14 @@ const site = (() => {
   /** What is chosen: the part of the address after "#". */
   const state = () => new URLSearchParams(location.hash.slice(1));
 
+  /** Have the address say what is chosen, and draw it; what then no longer applies leaves the address. */
   function choose(key, ...values) {
     const chosen = state();
     chosen.delete(key);
     values.filter(Boolean).forEach((value) => chosen.append(key, value));
-    location.hash = chosen;
+    history.pushState(null, "", `#${chosen}`);
+    const mine = show();
+    mine.then(() => mine === drawing && tidy());
   }
 
   /** The control of a key in the form, made anew where it was one of another kind. */
@@ -61,11 +67,11 @@ const site = (() => {
       made.addEventListener("change", () => choose(key, made.value));
       return element("label", {}, label, made);
     }).querySelector("select");
-    const wanted = state().get(key) ?? options[0]?.[0] ?? "";
+    const wanted = state().getAll(key).find((name) => options.some(([value]) => value === name)) ?? options[0]?.[0] ?? "";
     const same = select.options.length === options.length && options.every(([value, text], i) => select.options[i].value === value && select.options[i].text === text);
     if (!same) select.replaceChildren(...options.map(([value, text]) => element("option", { value }, text)));
-    select.value = options.some(([value]) => value === wanted) ? wanted : (options[0]?.[0] ?? "");
-    return select.value;
+    select.value = wanted;
+    return wanted;
   }
 
   /** Boxes of which any may be ticked; returns what is: by default, and where nothing is, all. */
@@ -88,7 +94,13 @@ const site = (() => {
     return inputs().filter((each) => each.checked).map((each) => each.value);
   }
 
-  const digits = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(3))));
+  /** A number to three digits, up to a million in full, and 1 only where it is 1. */
+  function digits(value) {
+    if (value === null || value === undefined) return "–";
+    const size = Math.abs(value);
+    const text = size >= 100 && size < 1e6 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+    return text === "1" && value < 1 ? "0.999" : text;
+  }
 
   /** A number with its interval, if it has one. */
   function interval([value, low, high]) {
@@ -96,10 +108,10 @@ const site = (() => {
     return element("span", {}, digits(value), ends);
   }
 
-  /** A method's name after its sample; it leads to what the method is. */
-  function method(study, place) {
+  /** A method's name after its sample, starred where it sees what others do not; it leads to what the method is. */
+  function method(study, place, starred = false) {
     const sample = element("svg", { class: "look", viewBox: "0 0 26 10", "aria-hidden": "true" }, element("use", { href: `#look-${place}` }));
-    return element("span", {}, sample, element("a", { href: `methods.html#${study.kinds[place]}` }, study.methods[place]));
+    return element("span", {}, sample, element("a", { href: `methods.html#${study.kinds[place]}` }, study.methods[place]), starred ? " *" : null);
   }
 
   /** The samples that names refer to. */
@@ -124,6 +136,13 @@ const site = (() => {
     return element("div", { class: columns.length >= 12 ? "wide many" : "wide" }, made);
   }
 
+  const NUMBER = /^(?:[=≈?▲▼≠→] )?([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?)(?=$|[\s(;×%])/;
+
+  /** The number that a cell begins with, behind the mark of a verdict; NaN where it is a text. */
+  const leading = (text) => Number(NUMBER.exec(text)?.[1].replaceAll(",", "") ?? NaN);
+
+  const empty = (text) => text === "" || text.startsWith("–");
+
   /** Give each heading a button that sorts the table: first upwards, then downwards. */
   function sortable(made) {
     const key = (row, place) => row.cells[place]?.dataset.key ?? row.cells[place]?.textContent.trim() ?? "";
@@ -136,11 +155,10 @@ const site = (() => {
         for (const other of made.tHead.rows[0].cells) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const rows = [...made.tBodies[0].rows].map((row) => [row, key(row, place)]);
-        const numbers = rows.every(([, text]) => text === "" || text === "–" || !Number.isNaN(Number(text)));
-        const empty = (text) => text === "" || text === "–";
+        const numbers = rows.every(([, text]) => empty(text) || !Number.isNaN(leading(text)));
         rows.sort(([, a], [, b]) => {
           if (empty(a) || empty(b)) return empty(a) - empty(b); // last, both ways
-          return (down ? -1 : 1) * (numbers ? a - b : a.localeCompare(b, undefined, { numeric: true }));
+          return (down ? -1 : 1) * (numbers ? leading(a) - leading(b) : a.localeCompare(b, undefined, { numeric: true }));
         });
         made.tBodies[0].append(...rows.map(([row]) => row));
       });
@@ -166,35 +184,62 @@ const site = (() => {
     const by = offer("by", "requirement", Object.keys(shown.criteria).map((name) => [name, name]));
     const number = shown.choices.findIndex((each) => each.join("\n") === chosen.join("\n"));
     const view = (await load(`view ${place} ${number}`, `data/${place}/view${number}.js`))[model];
+    const tasks = shown.tasks.filter((task) => chosen.includes(task.dataset) && (!model || task.model === model));
     looks(shown);
-    board(shown, view, by);
-    notes(shown, (task) => chosen.includes(task.dataset) && (!model || task.model === model));
+    board(shown, view, by, new Set(tasks.flatMap((task) => task.sees.map(([method]) => method))));
+    pairs(shown, view?.by[by]);
+    notes(shown, tasks);
     await chart(shown, view, by);
   };
 
   /** The methods of a view by a requirement: those that answer too few, or have no rank, come last. */
-  function board(shown, view, by) {
+  function board(shown, view, by, seeing) {
     const { better, meaning } = shown.criteria[by];
     const ranked = view?.by[by] ?? { how: "no two methods have a number here, so there is nothing to compare", lines: [] };
     document.getElementById("meaning").textContent = `${by}, ${better} is better: ${meaning}; ${ranked.how}.`;
     const own = view?.methods ?? {};
     const rest = Object.keys(own).filter((place) => !ranked.lines.some((line) => line.method === Number(place)));
-    const lines = [...ranked.lines, ...rest.map((place) => ({ method: Number(place), rank: [null], place: "–", beside: "" }))];
-    lines.sort((a, b) => own[a.method].few - own[b.method].few);
+    const unranked = rest.map((place) => ({ method: Number(place), rank: [null], place: "–", first: "", blocks: "" }));
+    const lines = [...ranked.lines, ...unranked].map((line) => ({ ...own[line.method], ...line }));
+    lines.sort((a, b) => a.few - b.few);
     const single = view?.tasks === 1;
-    const columns = [{ text: "method" }, { text: "coverage", number: true }, { text: "place" }, { text: "rank", number: true, note: "0 best, 1 last" }];
-    if (single) columns.push({ text: "common mean", number: true, note: ranked.enough ? `n = ${ranked.n}` : `n = ${ranked.n ?? 0}, too few` });
-    else columns.push({ text: "tasks", number: true }, { text: "beside" });
-    const rows = lines.map((line) => {
-      const { coverage, least, few, took } = own[line.method];
-      const cover = single || least === coverage[0] ? interval(coverage) : `${digits(coverage[0])}, least ${digits(least)}`;
-      const rank = line.rank[0];
-      const cells = [[method(shown, line.method), shown.methods[line.method]], [cover, coverage[0]], few ? "answers too few" : line.place, [interval(line.rank), rank ?? ""]];
-      if (!single) return [...cells, String(took), few ? "" : line.beside];
-      return [...cells, line.mean ? [line.best ? element("b", {}, interval(line.mean)) : interval(line.mean), line.mean[0]] : "–"];
-    });
+    const plain = (text, key) => ({ text, number: true, cell: (line) => [digits(line[key]), line[key] ?? ""] });
+    const cover = ({ coverage, least }) => (single || least === coverage[0] ? interval(coverage) : `${digits(coverage[0])}, least ${digits(least)}`);
+    const columns = [
+      { text: "method", cell: (line) => [method(shown, line.method, seeing.has(line.method)), shown.methods[line.method]] },
+      { text: "coverage", number: true, cell: (line) => [cover(line), line.coverage[0]] },
+      plain("questions", "n"),
+      { text: "place", cell: (line) => (line.few ? "answers too few" : line.place) },
+      { text: "rank", number: true, note: "0 best, 1 last", cell: (line) => [interval(line.rank), line.rank[0] ?? ""] },
+    ];
+    if (single) {
+      const mean = ({ mean, best }) => (mean ? [best ? element("b", {}, interval(mean)) : interval(mean), mean[0]] : "–");
+      columns.push({ text: "common mean", number: true, note: ranked.enough ? `n = ${ranked.n}` : `n = ${ranked.n ?? 0}, too few`, cell: mean });
+    } else {
+      columns.push({ text: "tasks", number: true, cell: (line) => [`${line.took}${line.blocks ? `, ${line.blocks}` : ""}`, line.took] });
+      if (lines.some((line) => line.first)) columns.push({ text: "first in", cell: (line) => (line.few ? "" : line.first) });
+    }
+    if (by === "seconds") columns.push(plain("set-up, s", "setup"));
+    if (single) columns.push(plain("filled", "filled"), plain("validity", "validity"));
+    const rows = lines.map((line) => columns.map((column) => column.cell(line)));
     const none = element("p", {}, "Every method refuses this, or none was asked about this model and data set.");
-    document.getElementById("table").replaceChildren(lines.length ? table(columns, rows, lines.map((line) => (own[line.method].few ? "few" : ""))) : none);
+    document.getElementById("table").replaceChildren(lines.length ? table(columns, rows, lines.map((line) => (line.few ? "few" : ""))) : none);
+  }
+
+  /** The pairs of a single task as the report has them, open where too few questions are common. */
+  function pairs(shown, ranked) {
+    const columns = [
+      { text: "first" }, { text: "second" }, { text: "both", number: true, note: "questions that both answer" },
+      { text: "median of first − second", number: true }, { text: "Wilcoxon, Holm", number: true },
+      { text: "only first", number: true }, { text: "only second", number: true }, { text: "McNemar, Holm", number: true },
+    ];
+    const chance = (p) => (p === null ? "–" : String(Number(p.toPrecision(2))));
+    const rows = (ranked?.pairs ?? []).map(([first, second, both, gap, wilcoxon, onlyFirst, onlySecond, mcnemar]) => [
+      ...[first, second].map((place) => [method(shown, place), shown.methods[place]]), String(both), [interval(gap), gap[0] ?? ""],
+      chance(wilcoxon), String(onlyFirst), String(onlySecond), chance(mcnemar),
+    ]);
+    const made = () => element("details", { class: "note", ...(ranked.enough ? {} : { open: "" }) }, element("summary", {}, `Pairs of methods: ${rows.length}`), table(columns, rows));
+    document.getElementById("pairs").replaceChildren(...(rows.length ? [made()] : []));
   }
 
   let drawn;
@@ -202,11 +247,6 @@ const site = (() => {
   /** The board's chart, by Vega-Lite where the site was built with it: ranks with their intervals, or by two requirements. */
   async function chart(shown, view, by) {
     if (!window.vegaEmbed) return;
-    const kept = state();
-    if (kept.get("against") === by) { // chosen before: nothing is against itself
-      kept.delete("against");
-      history.replaceState(null, "", `#${kept}`);
-    }
     const others = Object.keys(shown.criteria).filter((name) => name !== by);
     const against = offer("against", "chart", [["", "ranks with intervals"], ...others.map((name) => [name, `ranks by two: against ${name}`])]);
     const ranks = (name) => new Map((view?.by[name]?.lines ?? []).map((line) => [line.method, line.rank]));
@@ -222,7 +262,8 @@ const site = (() => {
     if (values.length) drawn = await vegaEmbed(place, { ...(against ? scatter(by, against, values, shown, place.clientWidth) : intervals(by, values, place.clientWidth)), data: { values } }, { actions: false, renderer: "svg" });
   }
 
-  const grey = { condition: { test: "datum.answers === 'too few'", value: "#999999" }, value: "#0072B2" };
+  const few = "datum.answers === 'too few'";
+  const grey = { condition: { test: few, value: "#767676" }, value: "#0072B2" };
   const spot = (values, titles) => Object.entries(titles).filter(([field]) => values.some((each) => each[field] !== null)).map(([field, title]) => ({ field, title, ...(field === "method" || field === "answers" ? {} : { format: ".3" }) }));
   const share = (field, title) => ({ field, type: "quantitative", scale: { domain: [0, 1] }, title });
 
@@ -230,13 +271,13 @@ const site = (() => {
   function intervals(by, values, width) {
     const rank = share("rank", `rank by ${by}: 0 best, 1 last`);
     return {
-      description: `Ranks of ${values.length} methods by ${by}, with intervals of 95 %; the table below has the numbers.`,
+      description: `Ranks of ${values.length} methods by ${by}, with intervals of 95 %; the table above has the numbers.`,
       width: "container",
       height: 18 * values.length,
       encoding: { y: { field: "method", type: "nominal", sort: null, title: null, axis: { labelLimit: width / 3 } } },
       layer: [
         { mark: { type: "rule", strokeWidth: 3 }, encoding: { x: { ...rank, field: "low" }, x2: { field: "high" }, color: grey } },
-        { mark: { type: "point", filled: true, opacity: 1, size: 60 }, encoding: { x: rank, color: grey, tooltip: spot(values, { method: "method", rank: "rank", low: "from", high: "to", coverage: "coverage", answers: "answers" }) } },
+        { mark: { type: "point", filled: true, opacity: 1, size: 60 }, encoding: { x: rank, color: grey, shape: { condition: { test: few, value: "diamond" }, value: "circle" }, tooltip: spot(values, { method: "method", rank: "rank", low: "from", high: "to", coverage: "coverage", answers: "answers" }) } },
       ],
     };
   }
@@ -254,18 +295,18 @@ const site = (() => {
         x: share("rank", `rank by ${by}: 0 best, 1 last`),
         y: share("second", `rank by ${against}`),
         stroke: own("colour"),
-        fill: { ...own("colour"), condition: { test: "datum.answers === 'too few'", value: "#ffffff" } },
+        fill: { ...own("colour"), condition: { test: few, value: "#ffffff" } },
         shape: own("shape"),
         tooltip: spot(values, { method: "method", rank: by, second: against, coverage: "coverage", answers: "answers" }),
       },
     };
   }
 
-  /** What is left out of the comparison and why, and where to go from here. */
-  function notes(shown, chosen) {
+  /** What is left out of the comparison of some tasks and why, what is unlike, and where to go from here. */
+  function notes(shown, tasks) {
     const said = shown.faults.map((text) => element("p", {}, element("b", {}, text)));
-    said.push(...shown.clocks.map((text) => element("p", {}, text)));
-    const tasks = shown.tasks.filter(chosen);
+    said.push(...[...shown.clocks, ...shown.conditions].map((text) => element("p", {}, text)));
+    if (tasks.some((task) => task.sees.length)) said.push(element("p", { class: "note" }, "* sees what others do not: rows beyond the training data, or structural equations."));
     said.push(...tasks.filter((task) => task.absent).map((task) => element("p", { class: "note" }, `${task.name}: ${task.absent}.`)));
     const listed = (title, found) => (found.length ? element("details", { class: "note" }, element("summary", {}, `${title}: ${found.length}`), ...found.map((text) => element("p", {}, text))) : null);
     const linked = tasks.map((task) => element("p", {}, element("a", { href: `question.html#${new URLSearchParams({ study: shown.name, task: task.name })}` }, task.name)));
@@ -275,6 +316,7 @@ const site = (() => {
     const unasked = tasks.filter((task) => task.unasked.length).map((task) => `${task.name}: ${task.unasked.map((place) => shown.methods[place]).join(", ")}`);
     said.push(listed("tasks that some methods were not asked about, or did not end", unasked));
     said.push(listed("sees what others do not", told("sees", (method, task, what) => `${task}: ${method} sees ${what}`)));
+    said.push(element("details", { class: "note" }, element("summary", {}, "What was run"), element("p", {}, shown.provenance)));
     document.getElementById("notes").replaceChildren(...said.filter(Boolean));
   }
 
@@ -284,36 +326,42 @@ const site = (() => {
     const number = shown.tasks.findIndex((each) => each.name === task);
     const asked = await load(`task ${place} ${number}`, `data/${place}/task${number}.js`);
     const id = offer("question", "question", asked.questions.map((each) => [each.id, each.id]));
-    const kept = offer("kept", "answers", [["first", "the first of each method"], ["accepted", "accepted ones"], ["all", "all"]]);
+    const kept = offer("kept", "answers", [["one", "each method's nearest accepted, else first"], ["accepted", "accepted ones"], ["all", "all"]]);
     looks(shown);
     const question = asked.questions.find((each) => each.id === id);
-    const keep = { first: (each) => each.ce === 1, accepted: (each) => each.verdict === "accepted", all: () => true };
+    const keep = { one: (each) => each.taken, accepted: (each) => each.verdict === "accepted", all: () => true };
     const answers = (question?.answers ?? []).filter(keep[kept]);
-    const moved = asked.features.filter((name) => answers.some((each) => each.changed && name in each.changed));
-    const still = asked.features.filter((name) => !moved.includes(name)).map((name) => `${name} ${question?.values[name]}`);
-    document.getElementById("meaning").textContent = question ? `Factual ${id}; wanted: ${question.wanted}.` : "No method takes this task.";
-    const columns = [{ text: "method" }, { text: "answer" }, { text: "checked" }, ...moved.map((name) => ({ text: name, note: `is ${question.values[name]}`, label: `${name}, is ${question.values[name]}`, changed: answers.map((each) => each.changed && name in each.changed) }))];
+    const told = asked.features.filter((name) => answers.some((each) => name in (each.changed ?? {}) || name in (each.region ?? {})));
+    const still = asked.features.filter((name) => !told.includes(name)).map((name) => `${name} ${question?.values[name]}`);
+    const now = question?.now ? `the model says ${question.now}; ` : "";
+    document.getElementById("meaning").textContent = question ? `Factual ${id}${asked.column ? `, ${asked.column}` : ""}: ${now}wanted: ${question.wanted}.` : "No method takes this task.";
+    const columns = [{ text: "method" }, { text: "answer" }, { text: "checked" }, ...told.map((name) => ({ text: name, note: `is ${question.values[name]}`, label: `${name}, is ${question.values[name]}`, changed: [false, ...answers.map((each) => name in (each.changed ?? {}))] }))];
     const rows = answers.map((each) => [
       [method(shown, each.method), shown.methods[each.method]],
       `${each.ce}${"seed" in each ? `, seed ${each.seed}` : ""}: ${each.status}${each.why ? `, ${each.why}` : ""}${each.holds ? `, region ${each.holds}` : ""}`,
       `${each.verdict === "accepted" ? "✓ " : each.verdict === "none" ? "" : "✗ "}${each.verdict}`,
-      ...moved.map((name) => value(each, name)),
+      ...told.map((name) => value(each, name, question.values[name])),
     ]);
+    const factual = ["factual", "", "", ...told.map((name) => question.values[name])];
     const refused = shown.tasks[number].refused.map(([name, why]) => `${shown.methods[name]} refuses this task: ${why}`);
-    document.getElementById("table").replaceChildren(rows.length ? table(columns, rows) : element("p", {}, "No such answer."));
-    document.getElementById("notes").replaceChildren(...[still.length ? `No method shown changes: ${still.join("; ")}.` : "", ...refused].filter(Boolean).map((text) => element("p", { class: "note" }, text)));
+    document.getElementById("table").replaceChildren(rows.length ? table(columns, [factual, ...rows]) : element("p", {}, "No such answer."));
+    document.getElementById("notes").replaceChildren(...[still.length ? `No answer shown changes: ${still.join("; ")}.` : "", ...refused].filter(Boolean).map((text) => element("p", { class: "note" }, text)));
   };
 
-  /** What an answer makes of a feature, and within which values that is proven to hold. */
-  function value(answer, name) {
-    const region = answer.region?.[name];
-    if (!(answer.changed && name in answer.changed) && !region) return "";
-    return element("span", {}, answer.changed[name] !== undefined ? `→ ${answer.changed[name]}` : "=", region ? element("span", { class: "region" }, region) : null);
+  /** What an answer makes of a feature, and within which values that is proven to hold; and what it is sorted by. */
+  function value(answer, name, before) {
+    const [after, region] = [answer.changed?.[name], answer.region?.[name]];
+    if (after === undefined && !region) return "";
+    return [element("span", {}, after === undefined ? "=" : `→ ${after}`, ...(region ? [" ", element("span", { class: "region" }, region)] : [])), after ?? before];
   }
 
   pages.methods = async () => {
     const find = document.getElementById("find");
-    const narrow = () => document.querySelectorAll(".found").forEach((each) => (each.hidden = !each.textContent.toLowerCase().includes(find.value.toLowerCase())));
+    const narrow = () => {
+      const all = [...document.querySelectorAll(".found")];
+      for (const each of all) each.hidden = !each.textContent.toLowerCase().includes(find.value.toLowerCase());
+      document.getElementById("none").hidden = all.some((each) => !each.hidden);
+    };
     find.oninput = narrow;
     narrow();
   };
@@ -322,6 +370,7 @@ const site = (() => {
 
   /** Draw what is chosen, once what was chosen before is drawn: its data may come later. */
   function show() {
+    document.querySelectorAll("[role=status], [role=alert]").forEach((each) => each.remove());
     drawing = drawing.catch(() => {}).then(draw);
     return drawing;
   }
@@ -329,6 +378,8 @@ const site = (() => {
   async function draw() {
     try {
       await pages[document.body.dataset.page]?.();
+      const study = state().get("study");
+      for (const link of document.querySelectorAll("nav a")) link.hash = study ? new URLSearchParams({ study }) : "";
       document.body.dataset.ready = "yes";
     } catch (fault) {
       document.querySelector("main").prepend(element("p", { role: "alert" }, String(fault.message ?? fault)));
@@ -336,22 +387,37 @@ const site = (() => {
     }
   }
 
-  /** Say what a link names and this site has not; what is shown instead is in the lists. */
-  function strays() {
-    for (const [key, shown] of controls) {
-      const known = [...shown.querySelectorAll("option, input")].map((each) => each.value);
-      for (const name of state().getAll(key).filter((each) => !known.includes(each))) {
-        document.getElementById("choose").after(element("p", { role: "status" }, `There is no ${key} "${name}" here.`));
-      }
+  /** The keys and values of the address that this page has, and a sentence about each other one. */
+  function judged() {
+    const kept = new URLSearchParams();
+    const faults = [];
+    for (const [key, value] of state()) {
+      const shown = controls.get(key);
+      const label = shown?.firstChild.textContent;
+      const known = shown && [...shown.querySelectorAll("option, input")].some((each) => each.value === value);
+      if (!shown) faults.push(`There is no choice of "${key}" here.`);
+      else if (!known) faults.push(`${label}: there is no "${value}" here.`);
+      else if (shown.tagName === "LABEL" && kept.has(key)) faults.push(`${label}: one is shown, without "${value}".`);
+      else kept.append(key, value);
     }
+    return [kept, faults];
+  }
+
+  /** Take out of the address what no longer applies. */
+  function tidy() {
+    const [kept, faults] = judged();
+    if (faults.length) history.replaceState(null, "", `#${kept}`);
+  }
+
+  /** Say what a link names and this page has not; what is shown instead is in the lists. */
+  function strays() {
+    const form = document.getElementById("choose");
+    if (form) form.after(...judged()[1].map((text) => element("p", { role: "status" }, text)));
   }
 
   function open() {
     document.querySelectorAll("main table").forEach(sortable);
-    window.addEventListener("hashchange", () => {
-      document.querySelectorAll("[role=status]").forEach((each) => each.remove());
-      show();
-    });
+    window.addEventListener("hashchange", () => show().then(strays));
     show().then(strays);
   }
 

@@ -21,7 +21,7 @@ from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
 from harness.models import torch_mlp
-from methods.dice_columns import Dialect
+from methods.dice.columns import Dialect
 from methods.estimators.gradients import network, torch_library, warm, without_gradients
 from methods.wrapping import (
     Defaults,
