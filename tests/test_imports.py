@@ -473,7 +473,7 @@ SOUND = {
     "harness/cli/job.py": "from harness.data import load_dataset",
     "methods/milp/hull.py": "from harness.solvers import program",
     "methods/mine/method.py": "from methods.milp.hull import Hull\nfrom harness.certificate import Ball",
-    "methods/dice/method.py": "import harness.core.problem",
+    "methods/dice.py": "import harness.core.problem",
     "metrics/distance.py": "from harness.core.problem import Problem\nfrom metrics import once",
     "metrics/once.py": "",
 }
@@ -487,10 +487,10 @@ UPWARD = {
     ),
     "same floor": ("harness/data/load.py", "from harness.solvers.program import Program"),
     "known to few": ("harness/execution/pool.py", "from harness.solvers import program"),
-    "another method": ("methods/dice/method.py", "from methods.mine.method import Mine"),
+    "another method": ("methods/dice.py", "from methods.mine.method import Mine"),
     "a method below": ("methods/milp/hull.py", "from methods.mine import method"),
     "cells and milp": ("methods/milp/hull.py", "import methods.cells.grid"),
-    "method and data": ("methods/dice/method.py", "from harness.data import load_dataset"),
+    "method and data": ("methods/dice.py", "from harness.data import load_dataset"),
     "metric and data": ("metrics/distance.py", "from harness.data import load_dataset"),
     "harness and method": ("harness/cli/job.py", "from methods.dice import Dice"),
 }
@@ -535,31 +535,31 @@ CLOCKS = {"time", "datetime", "deadline", "seconds", "monotonic", "perf_counter"
 BREACHES: dict[str, tuple[Callable[[Sources], Any], str, str]] = {
     "no floor": (strangers, "harness/attic/old.py", ""),
     "file at the root": (strangers, "harness/answers.py", ""),
-    "no reason": (late_without_reason, "methods/dice/method.py", "def f():\n    import torch"),
-    "a tool's comment": (late_without_reason, "methods/dice/method.py", "def f():\n    import torch  # type: ignore[x]"),
-    "long file": (long_files, "methods/dice/method.py", "x = 1\n" * 501),
-    "long function": (long_functions, "methods/dice/method.py", "def f():\n" + "    x = 1\n" * 60),
-    "long by its decorators": (long_functions, "methods/dice/method.py", "@cache\ndef f():\n" + "    x = 1\n" * 59),
-    "nine arguments": (wide_functions, "methods/dice/method.py", "def f(a, b, /, c, d, e, f, *, g, h, i): pass"),
+    "no reason": (late_without_reason, "methods/dice.py", "def f():\n    import torch"),
+    "a tool's comment": (late_without_reason, "methods/dice.py", "def f():\n    import torch  # type: ignore[x]"),
+    "long file": (long_files, "methods/dice.py", "x = 1\n" * 501),
+    "long function": (long_functions, "methods/dice.py", "def f():\n" + "    x = 1\n" * 60),
+    "long by its decorators": (long_functions, "methods/dice.py", "@cache\ndef f():\n" + "    x = 1\n" * 59),
+    "nine arguments": (wide_functions, "methods/dice.py", "def f(a, b, /, c, d, e, f, *, g, h, i): pass"),
     "nine beside self": (
         wide_functions,
-        "methods/dice/method.py",
+        "methods/dice.py",
         "class A:\n    def f(self, a, b, c, d, e, f, g, h, i): pass",
     ),
     "nine of a kernel": (wide_functions, "methods/kernels.py", KERNEL),
-    "sixteen fields": (wide_classes, "methods/dice/method.py", "class A:\n" + "".join(f"    x{i}: int\n" for i in range(16))),
+    "sixteen fields": (wide_classes, "methods/dice.py", "class A:\n" + "".join(f"    x{i}: int\n" for i in range(16))),
     "sixteen attributes": (
         wide_classes,
-        "methods/dice/method.py",
+        "methods/dice.py",
         "class A:\n    x: int\n    def f(self):\n        self.x, self.y = 1, 2\n"
         + "".join(f"        self.x{i} = {i}\n" for i in range(14)),
     ),
     "a metric's clock": (clocked, "metrics/slow.py", "import time"),
     "a metric's moment": (clocked, "metrics/slow.py", "from time import monotonic as now"),
     "a metric's limit": (clocked, "metrics/slow.py", "def f(a):\n    return a.certify(\n        1, seconds=3.0)"),
-    "a tolerance": (small_numbers, "methods/dice/method.py", "def f(a):\n    return a > -1e-7"),
-    "a reader of its own": (learnt_readers, "methods/dice/method.py", "def f(a):\n    return a.coefs_[0]"),
-    "long beside a kernel": (long_functions, "methods/dice/method.py", f"{KERNEL}\ndef f():\n" + "    x = 1\n" * 60),
+    "a tolerance": (small_numbers, "methods/dice.py", "def f(a):\n    return a > -1e-7"),
+    "a reader of its own": (learnt_readers, "methods/dice.py", "def f(a):\n    return a.coefs_[0]"),
+    "long beside a kernel": (long_functions, "methods/dice.py", f"{KERNEL}\ndef f():\n" + "    x = 1\n" * 60),
 }
 
 
@@ -578,13 +578,13 @@ def test_as_many_as_are_allowed_are_not_wide() -> None:
     """Eight arguments beside ``self``, and fifteen attributes, of which one is assigned twice."""
     attributes = "".join(f"        self.x{i} = {i}\n" for i in range(15))
     source = f"class A:\n    x0: int\n    def f(self, a, b, c, d, e, f, g, h, *more):\n{attributes}"
-    assert wide_functions({"methods/dice/method.py": source}) == wide_classes({"methods/dice.py": source}) == {}
+    assert wide_functions({"methods/dice.py": source}) == wide_classes({"methods/dice.py": source}) == {}
 
 
 def test_late_imports_of_every_depth_are_found() -> None:
     source = "class A:\n    def f(self):\n        if True:\n            from harness.core import space  # why\n"
-    assert late(with_file("methods/dice/method.py", source)) == {("harness/cli/main.py", 2), ("methods/dice.py", 4)}
-    assert late_own(with_file("methods/dice/method.py", source))["methods/dice.py"] == {"harness.core.space"}
+    assert late(with_file("methods/dice.py", source)) == {("harness/cli/main.py", 2), ("methods/dice.py", 4)}
+    assert late_own(with_file("methods/dice.py", source))["methods/dice.py"] == {"harness.core.space"}
 
 
 def test_users_of_a_library_are_found() -> None:
