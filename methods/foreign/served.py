@@ -191,6 +191,9 @@ class Served:
         return {"base": found.base, "weight": found.weight, "single": found.single, "trees": trees}
 
     def _estimator(self) -> str:
+        """The fitted model for skops; none whose own rule is not the classifier's, which a far side would not know."""
+        if self.problem.classifier.threshold is not None or self.problem.classifier.cut is not None:
+            raise UnsupportedError("it decides by a threshold of its own, which the estimator does not have")
         return base64.b64encode(skops.io.dumps(self.problem.classifier.estimator)).decode("ascii")
 
 

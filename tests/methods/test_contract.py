@@ -49,6 +49,12 @@ LONG = {
 USUAL = ("lr", "rf")  # models that meet every method
 # Of what takes 6 to 20 s a model: causal_recourse asks every model alike, and a tree is a forest of one.
 LENGTHY = {("robust", "mlp"), ("robust", "cart"), *product(["causal_recourse"], {*QUICK} - {"rf"})}
+# Budgets with which these take a second a question, where the libraries' own take up to the limit of a minute.
+CUT = {
+    "actionable_recourse": {"fs_size": 5},
+    "cfnow_greedy": {"it_max": 500, "ft_it_max": 20},
+    "cfnow_random": {"it_max": 500, "ft_it_max": 20},
+}
 ProblemOf = Callable[..., Problem]
 
 
@@ -101,7 +107,7 @@ def chosen(group: str, choice: str) -> DictConfig:
 
 
 def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
-    built = instantiate(chosen("method", method), _convert_="all")
+    built = instantiate(chosen("method", method), **CUT.get(method, {}), _convert_="all")
     own = not type(built).__module__.startswith(WRAPPERS) and getattr(built, "name", "") != UNBOUND
     return Case(built, problem, factuals, own=own)
 

@@ -26,7 +26,8 @@ NAMES = ("growing_spheres", "face_knn", "face_epsilon", "actionable_recourse", "
 
 
 def method_of(name: str) -> Any:
-    return instantiate(OmegaConf.load(ROOT / "conf" / "method" / f"{name}.yaml"))
+    cut = {"fs_size": 5} if name == "actionable_recourse" else {}  # with its own hundred items it takes seconds
+    return instantiate(OmegaConf.load(ROOT / "conf" / "method" / f"{name}.yaml"), **cut)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -9,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.neural_network import MLPClassifier
+from support.applicants import classifier, problem_of, refitted
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, UnsupportedError
 from harness.core.problem import Problem
 from methods.foreign import far
 from methods.foreign.served import Served, described
 from methods.foreign.served import values as values_of
-from tests.support.applicants import classifier, problem_of, refitted
 
 
 def codes_of(problem: Problem, frame: pd.DataFrame) -> np.ndarray:
@@ -86,3 +87,13 @@ def test_a_network_of_others_than_relus_is_told_as_one() -> None:
     assert [layer["activation"] for layer in served({"ask": "layers"})] == ["tanh", "identity"]
     with pytest.raises(HarnessError, match="networks of ReLUs only"):
         served({"ask": "gradient", "rows": values_of(problem.train)})
+
+
+def test_an_estimator_is_told_where_its_rule_is_the_models() -> None:
+    """At another threshold a far side would prove things about another model."""
+    problem = problem_of(classifier("rf", 3), "very")
+    assert Served(problem)({"ask": "estimator"})
+    problem = problem_of(classifier("lr"), "yes")
+    other = replace(problem, classifier=replace(problem.classifier, threshold=0.3))
+    with pytest.raises(UnsupportedError, match="by a threshold of its own"):
+        Served(other)({"ask": "estimator"})
