@@ -182,7 +182,8 @@ def test_the_nearest_is_so_whatever_changes_cost(asked: Asked) -> None:
 
 def test_a_question_is_counted_by_hand(asked: Asked) -> None:
     """Of four answers one is proven, two are accepted; gaps of .5, 0 and 2 where there is a bound."""
-    answers = [found(GRANTED, 2.0, 1.5), found(GRANTED, 3.0, 3.0), found(YOUNGER, 4.0, 2.0), NOTHING]
+    richer = {**GRANTED, "income": 100.0}
+    answers = [found(GRANTED, 2.0, 1.5), found(richer, 3.0, 3.0), found(YOUNGER, 4.0, 2.0), NOTHING]
     line = told(asked([(answer, 0.5 + place) for place, answer in enumerate(answers)])).loc[0]
     assert line[["requested", "returned", "valid", "accepted"]].tolist() == [4, 3, 2, 2]
     assert (line["coverage"], line["filled"], line["optimal"]) == (1.0, 0.5, 0.25)
