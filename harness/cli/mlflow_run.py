@@ -114,7 +114,9 @@ def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:
     for name, estimate in named.items():
         logged |= {f"interval/{name}_low": estimate.low, f"interval/{name}_high": estimate.high}
         logged[f"n/{name}"] = estimate.n
-    ended = Counter(reason for outcome in entry.outcomes for reason in Counter(outcome["ended"]).elements())
+    ended = Counter[str]()
+    for outcome in entry.outcomes:
+        ended.update(outcome["ended"])
     logged |= {f"ended/{reason}".replace(" ", "_"): float(ended[reason]) for reason in Reason}
     return {UNNAMED.sub("_", name): value for name, value in logged.items()}
 

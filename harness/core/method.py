@@ -29,6 +29,9 @@ def prepare(method: object) -> None:
     getattr(method, "prepare", lambda: None)()
 
 
+RESERVE = 0.05  # of the seconds of a question: for reading, checking and handing back what a search found
+
+
 @dataclass(frozen=True)
 class Deadline:
     """A moment by which to answer. The harness keeps the clock; a method only asks what is left."""
@@ -44,7 +47,7 @@ class Deadline:
         """Seconds left, at least 0."""
         return max(self.at - time.monotonic(), 0.0)
 
-    def sooner(self, share: float) -> Deadline:
+    def sooner(self, share: float = RESERVE) -> Deadline:
         """The moment by which a search has to end, so that a share of the seconds is left to read what it found."""
         return Deadline(self.at - share * self.left)
 

@@ -63,6 +63,11 @@ class Space:
         return tuple(feature.name for feature in self.features)
 
     @cached_property
+    def immutable(self) -> frozenset[str]:
+        """The names of the features that may not change."""
+        return frozenset(f.name for f in self.features if f.actionability is Actionability.IMMUTABLE)
+
+    @cached_property
     def gaps(self) -> tuple[Feature, ...]:
         """The features of which rows may hold no value."""
         return tuple(feature for feature in self.features if feature.missing)

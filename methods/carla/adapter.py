@@ -14,7 +14,7 @@ import pandas as pd
 
 from harness.core.classifier import Classifier
 from harness.core.problem import Problem
-from harness.core.space import Actionability, Kind, Space
+from harness.core.space import Kind, Space
 from harness.core.target import Label
 from methods.carla.compat import check_clock, library
 from methods.wrapping import LateError, plain, shares
@@ -52,7 +52,7 @@ class Columns:
 
     @property
     def immutable(self) -> list[str]:
-        return [name for name, f in self.features.items() if f.actionability is Actionability.IMMUTABLE]
+        return [name for name, feature in self.features.items() if feature.name in self.space.immutable]
 
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
         """CARLA's columns of a decoded frame, rows numbered from 0."""
@@ -287,8 +287,7 @@ def single_columns(space: Space) -> Columns:
 
 def moving_columns(space: Space) -> Columns:
     """Those without immutable features, for searches that know no constraint: hidden, a feature cannot move."""
-    still = {feature.name for feature in space.features if feature.actionability is Actionability.IMMUTABLE}
-    return Columns(space, multicolumn(space) | still)
+    return Columns(space, multicolumn(space) | space.immutable)
 
 
 def multicolumn(space: Space) -> frozenset[str]:

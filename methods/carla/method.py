@@ -18,8 +18,6 @@ from methods.carla import compat
 from methods.carla.adapter import BudgetError, Question
 from methods.wrapping import LateError, plain
 
-RESERVE = 0.05  # of the time limit: for handing back what was found before it
-
 
 @dataclass(frozen=True)
 class CarlaMethod:
@@ -105,7 +103,7 @@ class CarlaExplainer:
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         known, reason, lost = plain(factual[list(self.question.space.names)]), Reason.FINISHED, 0
-        until, spent = deadline.sooner(RESERVE), 0.0
+        until, spent = deadline.sooner(), 0.0
         try:
             with compat.running(rng, until):
                 for _ in range(n if self.draws else 1):

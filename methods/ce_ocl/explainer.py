@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from methods.ce_ocl.program_engine import ProgramEngine
 
 MANIFOLD = "data manifold"  # as a constraint group
-RESERVE = 0.05  # of the time limit: for reading and checking the last solution
 
 
 def refusal(parameters: Parameters, problem: Problem) -> str | None:
@@ -74,7 +73,7 @@ class CeOclExplainer:
         self.engine = start(method, problem)
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        deadline = deadline.sooner(RESERVE)
+        deadline = deadline.sooner()
         answers = self.engine.answers(factual, n, deadline)
         conflict: tuple[str, ...] = ()
         if answers[0].status is Status.INFEASIBLE:

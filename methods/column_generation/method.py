@@ -35,7 +35,6 @@ DISCRETE = {Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL}
 CHOICE = 64  # points with equally many changes, of which those of highest score are taken
 LIMIT = 2_000_000  # nodes of the search for points of one number of changes
 ROOM, MORE = 32_768, 8  # points that it may list, and the factor on their number where the model rejects too many
-RESERVE = 0.05  # share of the time limit kept for points, assignment and their check
 REPAIRS = 3  # times that the margin grows tenfold where the fitted model rejects a point
 
 
@@ -208,7 +207,7 @@ class _Explainer:
         """The fewest points for the factuals, decoded rows whose index are their ids."""
         if factuals.empty:
             return GroupExplanation((), bound=0.0, status=Status.OPTIMAL, total_change=0, total_change_bound=0.0)
-        inner = deadline.sooner(RESERVE)
+        inner = deadline.sooner()
         seed = int(rng.integers(2**31))
         found = first = self._solved(factuals, self.coded, seed, inner)
         raised = (self.method.margin * 10**repair for repair in range(1, REPAIRS + 1))

@@ -40,7 +40,6 @@ from methods.wrapping import (
 SEARCHES = ("random", "genetic", "kdtree")  # for any model
 GRADIENT = "gradient"
 OUTCOME = "outcome"
-RESERVE = 0.05  # of the time limit: for handing back what was met
 OPEN = ("maxiterations", "proximity_weight", "sparsity_weight")  # None: the library's own
 POSTHOC = {"posthoc_sparsity_param": 0.1, "posthoc_sparsity_algorithm": "linear"}
 PLACE = "dice_ml.explainer_interfaces.{}._generate_counterfactuals"
@@ -243,7 +242,7 @@ class DiceExplainer:
         if self.descends:
             self._limit(factual, permitted)
         try:
-            with old_pandas(), seeded(rng), self.model.about(factual, deadline.sooner(RESERVE)):
+            with old_pandas(), seeded(rng), self.model.about(factual, deadline.sooner()):
                 found = self.library.generate_counterfactuals(
                     self.dialect.encode(factual),
                     total_CFs=n,

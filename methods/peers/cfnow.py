@@ -16,7 +16,7 @@ from harness.core.method import Deadline
 from harness.core.numbers import check_above, check_least
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.core.space import Actionability, Kind, Space
+from harness.core.space import Kind, Space
 from harness.core.target import Label
 from methods.wrapping import (
     Defaults,
@@ -34,7 +34,6 @@ from methods.wrapping import (
 
 STRATEGIES = ("greedy", "random", "random-sequential")
 FAR = 1e6  # ranges to which numbers are cut, as the search may raise them without end: no integer overflows
-RESERVE = 0.05  # of the time limit: for handing back what was met
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class _Explainer:
         """Up to ``n`` points, the library's closest first; GAVE_UP for those it did not find."""
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
-        space, until = self.problem.space, deadline.sooner(RESERVE)
+        space, until = self.problem.space, deadline.sooner()
         origin = space.encode(factual)[0]
         half = until.left / 2  # for moving back only, whose clock starts at the first point
         self.query = factual, origin, until
@@ -196,7 +195,7 @@ class _Explainer:
 
 def _moving(space: Space) -> list[int]:
     """The places of features that may change."""
-    return [p for p, feature in enumerate(space.features) if feature.actionability is not Actionability.IMMUTABLE]
+    return [place for place, name in enumerate(space.names) if name not in space.immutable]
 
 
 class _Numpy:

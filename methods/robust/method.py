@@ -27,7 +27,6 @@ from methods.robust.perturbation import boundless
 from methods.robust.related import check
 from methods.robust.settings import Settings
 
-RESERVE = 0.05  # of the time limit: for reading and checking the last solution
 WORD = 64  # categories that a mask of the cell search holds
 ONCE = "a factual has one closest region; ask for one counterfactual"
 
@@ -262,7 +261,7 @@ class _Explainer:
         self.solver = method.start(problem)
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        deadline = deadline.sooner(RESERVE)
+        deadline = deadline.sooner()
         origin = values_of(factual)
         outcome = self.solver.solve(origin, deadline)
         answer = self._answer(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)

@@ -148,13 +148,12 @@ class _Explainer:
             MoveFinder(card, replace(problem, space=problem.space.replace(free))),
         ]
         self.library = prepared(card, problem.train)
-        immutable = {f.name for f in problem.space.features if f.actionability is Actionability.IMMUTABLE}
         own = {"proximity": 1.0, "closeness": 1.0}
         self.request: dict[str, Any] = {
             "method": "weighted" if method.priorities is None else "hierarchical",
             "objectives": dict(method.priorities or method.objectives or own),
             "max_changes": method.max_changes or len(card.names),
-            "actionable_features": [name for name in card.names if name not in immutable],
+            "actionable_features": [name for name in card.names if name not in problem.space.immutable],
             "priority_tol": method.degradation,
         }
         if isinstance(problem.target, Label):
