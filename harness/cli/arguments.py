@@ -23,8 +23,8 @@ from harness.core.errors import choices
 # by the name's bytes in hexadecimal.
 ATTRIBUTE = re.compile(
     r"(features|dataset\.causality)\.(.+?)"
-    r"(\.(?:(?:kind|actionability|bounds|special|categories|order|missing|may_be_missing|decimal|thousands|format|weight"
-    r"|weight_up|weight_down|percentile|costs|formula|parents|learn)(?==)|grid(?=[.=])).*)",
+    r"(\.(?:(?:kind|actionability|bounds|clip|special|categories|order|missing|may_be_missing|decimal|thousands|format"
+    r"|weight|weight_up|weight_down|percentile|costs|formula|parents|learn)(?==)|grid(?=[.=])).*)",
     re.DOTALL,
 )
 ODD = "utf8_hex_"

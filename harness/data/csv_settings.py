@@ -104,6 +104,10 @@ ATTRIBUTE_CHECKS: dict[str, Check] = {
         lambda value: isinstance(value, list | tuple) and all(map(_end, value)) and len(value) in (0, 2),
         f"two numbers within ±{LARGEST:g}, as numbers or as the column writes them, null (the data's own) or .inf",
     ),
+    "clip": (
+        lambda value: isinstance(value, list | tuple) and all(end is None or _number(end) for end in value),
+        "two numbers, the smaller first; null for no end",
+    ),
     "special": (lambda value: isinstance(value, list | tuple) and all(map(_number, value)), "a list of numbers"),
     "categories": _VALUES,
     "order": _VALUES,

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.space import Space
+from harness.data.clip import Clip
 from harness.data.discretise import Intervals
 from harness.data.reader import Form
 from harness.data.sources import Source
@@ -30,16 +31,24 @@ class Reading:
         By feature, what its numbers were made of by ``discretise``; files of factuals may hold the numbers.
     fills
         By feature, what fills its gaps, before its numbers are made intervals.
+    clips
+        By feature, the ends that its numbers are put to.
     """
 
     form: Form = field(default_factory=Form)
     intervals: Mapping[str, Intervals] = field(default_factory=dict)
     fills: Mapping[str, Any] = field(default_factory=dict)
+    clips: Mapping[str, Clip] = field(default_factory=dict)
 
     def filler(self, feature: str) -> Any:
         """What fills a person's gap in a feature, as the feature holds it; None where nothing does."""
         value, cut = self.fills.get(feature), self.intervals.get(feature)
         return value if value is None or cut is None else cut.of([value])[0]
+
+    def clipped(self, people: pd.DataFrame) -> pd.DataFrame:
+        """People with numbers within the ends; intervals hold all that lies beyond."""
+        own = [feature for feature in self.clips if feature not in self.intervals]
+        return people.assign(**{feature: self.clips[feature].of(people[feature]) for feature in own})
 
 
 @dataclass(frozen=True, eq=False)

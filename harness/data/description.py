@@ -81,7 +81,8 @@ class Description(Rows):
         unless given. Attributes are ``kind`` (inferred: 0/1, booleans and two texts are binary, whole numbers integer,
         other numbers continuous, more texts categorical), ``categories`` (the sorted values of all rows),
         ``bounds`` (those of the training rows; an end may be null, the training rows' own, or infinite, which 1,000
-        training ranges stand for; of a constant number that may change, one to either side), ``actionability``
+        training ranges stand for; of a constant number that may change, one to either side), ``clip`` (ends that
+        numbers beyond them are put to, null for none; of all rows and later people), ``actionability``
         (``free``; of a constant column ``immutable``), ``order``, ``special``, ``missing`` (what becomes of this
         column's missing cells) and ``may_be_missing`` (whether a counterfactual may change to missing; false).
     immutable

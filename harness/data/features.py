@@ -12,14 +12,16 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Feature, Kind
+from harness.data.clip import Clip
 from harness.data.costs import costed
 from harness.data.description import Description, one_of
 from harness.data.gaps import NUMERIC, Gaps
 
-OF_NUMBERS = ("bounds", "special")
+OF_NUMBERS = ("bounds", "clip", "special")
 OF_CATEGORIES = ("categories", "order")
 OF_GAPS = ("missing", "may_be_missing")
 OF_COSTS = ("weight", "weight_up", "weight_down", "costs", "percentile")
+ENDS = ("bounds", "clip")
 ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES, *OF_GAPS, *OF_COSTS)
 FAR = 1000  # training ranges beyond the scale that stand for no bound: farther than any counterfactual lies
 EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives back, whatever the range
@@ -27,11 +29,15 @@ EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives ba
 
 @dataclass(frozen=True)
 class Filled:
-    """A column without gaps, how many cells were filled, and what with; None where nothing is filled in."""
+    """A column without gaps, how many cells were filled, and what with; None where nothing is filled in.
+
+    ``clip`` gives the ends that its numbers are put to.
+    """
 
     values: pd.Series
     count: int = 0
     filler: Any = None
+    clip: Clip | None = None
 
 
 def feature_entries(about: Description, columns: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -172,14 +178,16 @@ def fitting_entry(feature: str, kind: Kind, entry: Mapping[str, Any]) -> dict[st
         if key not in allowed:
             raise DatasetError(f"feature {feature} is {kind}, which has no {key}; it may have {' and '.join(allowed)}.")
         ends = value if isinstance(value, list | tuple) else ()
-        numbers = all(isinstance(end, int | float) or (key == "bounds" and end is None) for end in ends)
+        numbers = all(isinstance(end, int | float) or (key in ENDS and end is None) for end in ends)
         if not isinstance(value, list | tuple) or (key in OF_NUMBERS and not numbers):
             raise DatasetError(
                 f"{key} of {feature} is {value!r}; give a list{' of numbers' if key in OF_NUMBERS else ''}."
             )
         fitting[key] = tuple(value)
-    if "bounds" in fitting and len(fitting["bounds"]) != 2:
-        raise DatasetError(f"bounds of {feature} are {list(fitting['bounds'])}; give two numbers, the smaller first.")
+    for key in ENDS:
+        if len(ends := fitting.get(key, (None, None))) != 2:
+            verb = "are" if key == "bounds" else "is"
+            raise DatasetError(f"{key} of {feature} {verb} {list(ends)}; give two numbers, the smaller first.")
     return fitting
 
 

@@ -19,6 +19,8 @@ from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Classes, Interval, Label, Target
+from harness.data.clip import clip_of
+from harness.data.clip import told as clipped
 from harness.data.dataset import OPPOSITE, OTHER, Dataset, Reading
 from harness.data.description import Description, one_of
 from harness.data.discretise import Discretisation
@@ -89,6 +91,9 @@ def load_dataset(
     if of_gaps := summary(name, told, *lost):
         logger.info(of_gaps)
         notices.append(of_gaps)
+    if of_ends := clipped(name, raw, frame, [feature for feature, whole in fills.items() if whole.clip is not None]):
+        logger.info(of_ends)
+        notices.append(of_ends)
     for feature in space.gaps if any(causality.values()) else ():
         raise DatasetError(
             f"{feature.name} of {name} keeps missing values, and equations need numbers; set "
@@ -96,8 +101,9 @@ def load_dataset(
         )
     dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
     fillers = {feature: whole.filler for feature, whole in fills.items() if whole.filler is not None}
+    clips = {feature: whole.clip for feature, whole in fills.items() if whole.clip is not None}
     by_time = isinstance(about.split, Mapping) and about.split.get("time") is not None
-    dataset = replace(dataset, reading=Reading(fills=fillers), by_time=by_time)
+    dataset = replace(dataset, reading=Reading(fills=fillers, clips=clips), by_time=by_time)
     if about.published is not None:
         dataset = replace(dataset, published=source_of(name, about.published))
     if about.discretise is not None:
@@ -138,8 +144,9 @@ def _features(
             one_of(given.get("kind", inferred_kind(raw[name], own.remedy)), Kind, f"the kind of {name} cannot be")
         )
         entry = fitting_entry(name, kind, given)
-        whole = filled(raw[name], kind, own, train, entry.get("special", ()))
-        if whole.filler is not None or whole.count:
+        clip = clip_of(name, kind, entry)
+        whole = replace(filled(raw[name], kind, own, train, entry.get("special", ())), clip=clip)
+        if whole.filler is not None or whole.count or clip is not None:
             fills[name] = whole
         if kind in NUMERIC:
             entry["missing"] = own.keeps(kind) and (own.own or whole.count > 0)
@@ -147,6 +154,7 @@ def _features(
         if whole.filler == MISSED and own.levels(kind) and "special" not in given and not given.get("may_be_missing"):
             entry["special"] = (MISSED,)
         values = typed(name, whole.values, kind)
+        values = values if clip is None else clip.of(values)
         if (values == values.iloc[0]).all() and "actionability" not in entry:
             entry["actionability"] = Actionability.IMMUTABLE
             notices.append(

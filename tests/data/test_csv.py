@@ -23,7 +23,8 @@ from harness.data.csv_load import load_settled
 from harness.data.csv_report import introduce
 from harness.data.csv_settings import CHECKS, settle, shown_name
 from harness.data.sidecar import read_sidecar
-from harness.library import pose
+from harness.library import explain, pose
+from methods.nearest import Nearest
 
 ROWS = 40
 TABLE = pd.DataFrame(
@@ -435,6 +436,20 @@ def test_gaps_of_people_are_filled_by_the_training_rows(write: Write, tmp_path: 
     people = read_factuals(dataset, tmp_path / "people.csv")
     assert people["age"].tolist() == [np.rint(train["age"].median()), 99]
     assert people["job"].tolist() == [train["job"].mode()[0]] * 2
+
+
+def test_numbers_of_people_are_put_to_the_ends_of_the_data(write: Write, tmp_path: Path) -> None:
+    """Also those of a person who is given by values; intervals take what lies beyond by themselves."""
+    settings: dict[str, Any] = {"features": {"age": {"clip": [None, 40]}}}
+    dataset = load_csv(write(), "approved", **settings)
+    PEOPLE.assign(age=[35, 99]).to_csv(tmp_path / "people.csv", index=False)
+    assert read_factuals(dataset, tmp_path / "people.csv")["age"].tolist() == [35, 40]
+    model = make_pipeline(make_column_transformer(("passthrough", ["income"])), DecisionTreeClassifier())
+    task = pose(dataset, model=model.fit(dataset.frame, dataset.labels))
+    person = {**PEOPLE.drop(columns="approved").iloc[0].to_dict(), "age": 99}
+    assert explain(Nearest(), task, person).context.factual["age"].tolist() == [40]
+    cut = load_csv(write(), "approved", discretise="median", **settings)
+    assert read_factuals(cut, tmp_path / "people.csv")["age"].iloc[1] == cut.space["age"].categories[-1]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Raw tables become datasets as described, and every fault of data or description is one clear sentence."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,32 @@ def test_scale_is_that_of_training(load):
     train = train[train != 20]
     assert dataset.space["age"].scale == dataset.space["age"].bounds == (train.min(), train.max())
     assert len(dataset.space["city"].categories) == 3
+
+
+def test_numbers_beyond_the_ends_are_put_to_them(load):
+    """Codes and gaps stay; scale and bounds are of what is left; a feature's type is kept; one line counts them."""
+    table = with_gaps("height").assign(age=[-5, 30, 40, 50, 60, 70, 98, 500])
+    ends = {"age": {"clip": [0, 65], "special": [98]}, "height": {"clip": [None, 1.7], "missing": "value"}}
+    dataset = load(table, overrides=ends, split="none")
+    assert dataset.frame["age"].tolist() == [0, 30, 40, 50, 60, 65, 98, 65]
+    assert dataset.frame["age"].dtype == np.int64
+    assert dataset.frame["height"].dropna().tolist() == [min(height, 1.7) for height in table["height"].dropna()]
+    assert dataset.frame["height"].isna().sum() == 1
+    assert dataset.space["age"].scale == dataset.space["age"].bounds == (0, 65)
+    higher = int((table["height"] > 1.7).sum())
+    assert dataset.notices[-1] == f"toy: put to the nearer end of their 'clip': 3 of age, {higher} of height."
+    people = dataset.reading.clipped(pd.DataFrame({"age": [99, 98, -1], "height": [1.0, 2.0, np.nan]}))
+    assert people["age"].tolist() == [65, 98, 0]
+    assert people["height"].tolist()[:2] == [1.0, 1.7]
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [([5], "[5]; give two numbers"), ([9, 5], "[9, 5]; give two whole"), ([0, 5.5], "[0, 5.5]; give two whole")],
+)
+def test_ends_that_are_none(load, ends, told):
+    with pytest.raises(DatasetError, match=re.escape(f"clip of age is {told}")):
+        load(overrides={"age": {"clip": ends}})
 
 
 def test_features_select_and_order(load):
