@@ -54,7 +54,7 @@ class Retraining:
         Parameters
         ----------
         change
-            ``seeds``: 20 other random seeds, of estimators that have one; ``bootstrap``: 20 samples of as many rows,
+            ``seeds``: 20 other random seeds, of estimators that one changes; ``bootstrap``: 20 samples of as many rows,
             with replacement; ``leave_out_1`` and ``leave_out_10``: 20 times without 1 % or 10 % of the rows;
             ``hyperparameters``: each other setting of the grid, 20 drawn where there are more; ``later``: one model,
             of the later rows alone; ``more_or_fewer``: with other seeds, ten models of the rows and of as many others,
@@ -62,7 +62,8 @@ class Retraining:
             same in every process.
         """
         if change not in self._made:
-            self._made[change] = tuple(self._trained(change))
+            made = tuple(self._trained(change))
+            self._made[change] = () if change == "seeds" and self._alike(made) else made
         return tuple(trained.classifier for trained in self._made[change])
 
     @property
@@ -105,6 +106,12 @@ class Retraining:
             labels = self.training.labels[rows]
             if len(np.unique(labels)) >= self._needed:
                 return self.training.on(self.training.frame.iloc[rows], labels)
+
+    def _alike(self, made: Sequence[Trained]) -> bool:
+        """Whether models say the same of every training row: a seed that nothing is drawn by tests nothing."""
+        scores = (trained.classifier.score(self.training.frame) for trained in made)
+        first = next(scores, None)
+        return all(np.array_equal(first, other) for other in scores)
 
     def _seeded(self) -> Iterator[Any]:
         """The estimator with each of the other seeds; none where it has none."""

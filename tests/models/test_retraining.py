@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from harness.core.space import Feature, Kind, Space
 from harness.models.retraining import Retraining
@@ -73,10 +74,11 @@ def test_rows_left_out_are_as_many_as_said() -> None:
 
 
 def test_other_seeds_are_fits_by_hand() -> None:
-    """With seeds 8 to 27 beside the model's 7; an estimator that has none has no other."""
+    """With seeds 8 to 27 beside the model's 7; an estimator that has none, or draws nothing by it, has no other."""
     by_hand = [scores(training(clone(FOREST).set_params(random_state=seed)).done().classifier) for seed in range(8, 28)]
     assert np.array_equal([scores(model) for model in Retraining(training(FOREST)).models("seeds")], by_hand)
     assert Retraining(training(LogisticRegression())).models("seeds") == ()
+    assert Retraining(training(LinearSVC(dual=False, random_state=7))).models("seeds") == ()
 
 
 def test_other_settings_are_those_of_the_grid_but_its_own() -> None:
