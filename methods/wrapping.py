@@ -62,9 +62,12 @@ class Met:
     def __init__(self, problem: Problem) -> None:
         self.problem, self.parts = problem, deque[Any](maxlen=KEPT)
 
-    def explanation(self, factual: pd.DataFrame, n: int) -> Explanation:
-        """Of those that the model gives what is wanted, the nearest n in l1 of scaled columns, without repeats."""
-        late, rows = Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT), list[dict[str, Any]]()
+    def explanation(self, factual: pd.DataFrame, n: int, reason: Reason = Reason.TIME_LIMIT) -> Explanation:
+        """Of those that the model gives what is wanted, the nearest n in l1 of scaled columns, without repeats.
+
+        ``reason`` says what ended the search.
+        """
+        none, rows = Answer(Status.GAVE_UP, reason=reason), list[dict[str, Any]]()
         if self.parts:
             space = self.problem.space
             frames = [space.decode(p, like=factual) if isinstance(p, np.ndarray) else p for p in self.parts]
@@ -72,7 +75,7 @@ class Met:
             frame = frame[self.problem.valid(frame)]
             far = np.abs(space.encode(frame) - space.encode(factual)).sum(axis=1)
             rows = plain(frame.iloc[np.argsort(far, kind="stable")[:n]])
-        return Explanation(tuple(Answer(Status.FOUND, row, Reason.TIME_LIMIT) for row in rows)).padded(n, late)
+        return Explanation(tuple(Answer(Status.FOUND, row, reason) for row in rows)).padded(n, none)
 
 
 def missing(module: str, package: str) -> str | None:

@@ -18,8 +18,8 @@ def seeds(asked: Asked) -> np.ndarray:
     """Mean share of 20 models trained with other random seeds that say of a valid answer what was wanted.
 
     Black et al. (2022) ask this of networks of other initial weights. In [0, 1], higher is better. None without a
-    valid answer, for estimators that no seed changes, and where it is not known how the model was trained (one of a file). So
-    are all metrics of this family; features' scaling and the threshold stay those of the model.
+    valid answer, for estimators that no seed changes, and where it is not known how the model was trained (one of a
+    file). So are all metrics of this family; features' scaling and the threshold stay those of the model.
 
     >>> from metrics._example import answers, factual, retrained
     >>> seeds(factual, answers, retrained)  # of one valid answer, an income of 80: other trees split at 50 and 90

@@ -45,7 +45,9 @@ class Cfnow:
     of the value, so that a number at the least of the training range (0 when scaled) never moves. It knows neither
     bounds nor actionability: immutable features are not among the columns that it is shown, and answers that break
     another constraint are returned, and counted as such, as are those of another class than the wanted one. Stopped by
-    the clock, it hands back the nearest points of the wanted class that it has met.
+    the clock, or where the greedy search has no step left (its list of forbidden features holds all, or nothing new is
+    reached; the library would look for one without end), it hands back the nearest points of the wanted class that it
+    has met.
 
     Parameters
     ----------
@@ -103,20 +105,26 @@ class Cfnow:
         return _Explainer(self, one_class(problem))
 
 
+class _EndlessError(LateError):
+    """Ends a search that comes back to where it was."""
+
+
 @dataclass(eq=False)
 class _Explainer:
     method: Cfnow
     problem: Problem
     query: tuple[pd.DataFrame, np.ndarray, Deadline] | None = field(default=None, init=False)
     known: dict[bytes, float] = field(default_factory=dict, init=False)  # the search has many points predicted twice
+    idle: bool = field(default=False, init=False)  # whether nothing was predicted since the last step
 
     def __post_init__(self) -> None:
         # The library would download a dictionary, which only its search in texts reads.
         with quiet(), mock.patch("nltk.download"):
-            from cfnow import _fine_tune, find_tabular  # optional
+            from cfnow import _cf_searchers, _fine_tune, find_tabular  # optional
 
         assert isinstance(self.problem.target, Label)
         self.search: Any = find_tabular
+        self.searchers: Any = _cf_searchers
         _fine_tune.np = _Numpy()
         self.wanted = self.problem.classifier.code(self.problem.target.value)
         self.types: dict[str, str] = {}  # columns with the same text before "_" are taken for one feature's
@@ -136,8 +144,18 @@ class _Explainer:
         half = until.left / 2  # for moving back only, whose clock starts at the first point
         self.query = factual, origin, until
         self.known.clear()
+        steps = self.searchers._create_factual_changes
+
+        def watched(*arguments: Any) -> Any:
+            """As the library's steps from a point; a point that had no new one has none the next time."""
+            check_clock(until)
+            if self.idle and self.method.strategy == "greedy":
+                raise _EndlessError
+            self.idle = True
+            return steps(*arguments)
+
         try:
-            with quiet(), seeded(rng):
+            with quiet(), seeded(rng), mock.patch.object(self.searchers, "_create_factual_changes", watched):
                 found = self.search(
                     pd.Series(origin[self.shown], index=list(self.types)),
                     self._share,
@@ -152,13 +170,13 @@ class _Explainer:
                     threshold_changes=self.method.threshold_changes,
                 )
                 points = self._decoded(np.array(found.cfs)) if len(found.cfs) else space.frame([])
-        except LateError:
+        except LateError as end:
             met = Met(self.problem)
             if rows := [np.frombuffer(key) for key, odds in self.known.items() if odds > 0.5]:
                 met.parts.append(self._decoded(np.array(rows)))
-            return met.explanation(factual, n)
+            return met.explanation(factual, n, Reason.FINISHED if type(end) is _EndlessError else Reason.TIME_LIMIT)
         finally:
-            self.query = None
+            self.query, self.idle = None, False
         return self._read(points, factual, n, Reason.TIME_LIMIT if until.left <= half else Reason.FINISHED)
 
     def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int, ended: Reason) -> Explanation:
@@ -183,6 +201,7 @@ class _Explainer:
         """Share of the wanted class beside the most probable other one, shape (rows,); above 0.5 iff predicted."""
         assert self.query is not None
         check_clock(self.query[2])
+        self.idle = False
         matrix = np.asarray(rows, dtype=float)
         keys = [row.tobytes() for row in matrix]
         if new := {key: row for key, row in zip(keys, matrix, strict=True) if key not in self.known}:
