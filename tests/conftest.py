@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy loads: the tests share the machine
 
@@ -114,6 +115,21 @@ def train(model: str, discrete: bool = False) -> Problem:
     labels = np.where(merit > np.median(merit), "good", "bad").astype(object)
     classifier = models.train(estimator, space, frame, labels, ("bad", "good"), config.threshold)
     return Problem(space, classifier, frame, labels, Label("good"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases that ``every`` leaves to the slow tests: the same in every run, and of all kinds."""
+    begun = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if (
+            (every := item.get_closest_marker("every"))
+            and name in begun
+            and crc32(item.nodeid.encode()) % every.args[0]
+        ):
+            item.add_marker(pytest.mark.slow)
+        begun.add(name)
 
 
 @pytest.fixture(scope="session")

@@ -44,7 +44,10 @@ class Clip:
 
 def clip_of(feature: str, kind: Kind, entry: Mapping[str, Any]) -> Clip | None:
     """The ends that a feature's attributes give; None where they give none."""
-    return Clip(feature, kind, *entry["clip"], special=entry.get("special", ())) if "clip" in entry else None
+    if "clip" not in entry:
+        return None
+    low, high = entry["clip"]
+    return Clip(feature, kind, low, high, entry.get("special", ()))
 
 
 def told(name: str, before: pd.DataFrame, after: pd.DataFrame, clips: Iterable[str]) -> str | None:

@@ -109,9 +109,8 @@ class Retraining:
 
     def _alike(self, made: Sequence[Trained]) -> bool:
         """Whether models say the same of every training row: a seed that nothing is drawn by tests nothing."""
-        scores = (trained.classifier.score(self.training.frame) for trained in made)
-        first = next(scores, None)
-        return all(np.array_equal(first, other) for other in scores)
+        scores = [trained.classifier.score(self.training.frame) for trained in made]
+        return all(np.array_equal(scores[0], other) for other in scores)
 
     def _seeded(self) -> Iterator[Any]:
         """The estimator with each of the other seeds; none where it has none."""

@@ -105,6 +105,7 @@ def _no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_no_draws")
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.every(3)
 def test_a_region_holds_up_to_the_largest_radius(name: str, classes: int) -> None:
     """Which another search, the certificate of the methods, knows; a little beyond it the region is broken."""
     classifier, ball = classified(name, classes), Ball.scaled(SPACE, "linf")

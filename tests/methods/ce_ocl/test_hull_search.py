@@ -143,6 +143,7 @@ CODED = {
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
 @pytest.mark.parametrize("seed", [2, 6])
 @pytest.mark.parametrize("name", CODED)
+@pytest.mark.every(3)
 def test_between_a_special_code_and_the_bounds_there_is_nothing(name: str, seed: int, alpha: float) -> None:
     """Boxes that lie there hold no point, whatever the model says of them."""
     problem, found = with_codes(CODED[name], seed), 0
@@ -158,6 +159,7 @@ def test_between_a_special_code_and_the_bounds_there_is_nothing(name: str, seed:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.05, 10000.0])
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.every(3)
 def test_the_optimum_is_that_of_the_program(name: str, alpha: float) -> None:
     """With a continuous number, search and mixed-integer program agree on the optimum."""
     problem = make(MODELS[name], seed=3, whole=False)
@@ -193,7 +195,7 @@ def test_many_points_enter_as_they_are_needed() -> None:
         assert searched(problem, factual)[1] == pytest.approx(enumerated(problem, factual, 0.0), abs=1e-7)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 10000.0])
+@pytest.mark.parametrize("alpha", [pytest.param(0.0, marks=pytest.mark.slow), 10000.0])
 @pytest.mark.parametrize("model", [pytest.param("boosting", marks=pytest.mark.slow), "deep"])
 def test_a_deadline_leaves_an_honest_bound(model: str, alpha: float) -> None:
     """Out of time, the bound is at most the optimum."""
@@ -228,9 +230,7 @@ def test_the_fewest_changes_are_found_whatever_the_distance(model: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-@pytest.mark.parametrize(
-    "model", [m if m in {"forest", "network"} else pytest.param(m, marks=pytest.mark.slow) for m in MODELS]
-)
+@pytest.mark.parametrize("model", [m if m == "network" else pytest.param(m, marks=pytest.mark.slow) for m in MODELS])
 def test_no_valid_point_of_a_part_keeps_a_core(model: str, seed: int) -> None:
     """Nor changes fewer numbers than are found."""
     problem = make(MODELS[model], seed=seed)

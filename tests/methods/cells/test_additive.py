@@ -42,6 +42,7 @@ def a_node(state: search.State, rng: np.random.Generator) -> tuple[Node, list[tu
 
 @pytest.mark.parametrize("sides", [0.0, 0.3])
 @pytest.mark.parametrize("model", ["cart", "rf", "gbm", "rf3", "gbm3"])
+@pytest.mark.every(3)
 def test_no_right_point_costs_less_and_none_within_the_slack_is_dropped(model: str, sides: float) -> None:
     problem, rng = problem_with(model), np.random.default_rng(5)
     cells = searcher(METHOD, problem)

@@ -110,6 +110,7 @@ def solved(solver: Any, question: Problem, settings: Settings, factual: pd.DataF
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.every(3)
 def test_the_optimum_lies_where_a_grid_says(name: str, norm: str) -> None:
     """The cost is that of the best robust point of a grid, within its step; its region is certified, no more is."""
     question = problem(name)
@@ -147,6 +148,7 @@ def test_the_cheapest_region_lies_where_a_grid_says(name: str) -> None:
 
 @pytest.mark.parametrize(("norm", "distance"), [("linf", "l1"), ("linf", "l2sq"), ("linf", "linf"), ("l2", "l1")])
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.every(3)
 def test_the_least_population_lies_where_a_grid_says(name: str, norm: str, distance: str) -> None:
     """Numbers cost the share of the rows that they pass; the programs' optimum against all points of the grid."""
     plain = problem(name)
@@ -393,6 +395,7 @@ def test_networks_with_categories(name: str, distance: str) -> None:
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("name", ["lr", "svm", "cart", "rf", "gbm", "mlp"])
+@pytest.mark.every(3)
 def test_one_permitted_change(name: str, norm: str) -> None:
     """With one change allowed, no value of any feature on a fine grid is robust and cheaper than the optimum."""
     question, method = mixed(name), Robust(rho=0.02, norm=norm, max_changes=1)
@@ -468,6 +471,7 @@ def test_what_programs_refuse() -> None:
     {}, {"clip": True}, {"distance": "linf"}, {"hull": "hard"}, {"unperturbed": ("z",)}, {"norm": "l2"},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("algorithm", ["auto", "cells", "adversarial", "leaf", "network"])
+@pytest.mark.every(3)
 def test_a_refusal_foresees_what_would_fail(algorithm: str, settings: dict[str, Any]) -> None:
     """For each family of models, a method refuses exactly where it could not be built."""
     for name in ("lr", "rf", "mlp"):
