@@ -63,18 +63,19 @@ def run_job(config: DictConfig) -> float:
     try:
         stored, state, merit, fault = _run(config, names, record, f"[{number + 1}/{os.environ[CELLS]}] {label}")
         _note(record, cell=str(stored.path), label=label, state=state, fault=fault)
+        tracking.forget_failed(study, label)
         if fault:
             log.error("%s: %s", label, fault)
         say_what_is_left(record)
         return merit
     except (HarnessError, OmegaConfBaseException) as fault:
         why = str(fault) if isinstance(fault, HarnessError) else sentence(fault)
-        _note(record, label=label, state="failed", message=why)
+        _fail(record, label, names, study, why)
         log.error("%s: %s", label, why)
     except Exception as fault:
         if isinstance(fault, OSError) and fault.errno in FULL:
             raise
-        _note(record, label=label, state="failed", message=f"{type(fault).__name__}: {fault}")
+        _fail(record, label, names, study, f"{type(fault).__name__}: {fault}")
         log.exception("%s: unexpected %s", label, type(fault).__name__)
     return math.nan
 
@@ -91,6 +92,12 @@ def _note(record: Path, **line: Any) -> None:
     record.parent.mkdir(parents=True, exist_ok=True)
     with record.open("a") as file:
         file.write(json.dumps(line) + "\n")
+
+
+def _fail(record: Path, label: str, names: Mapping[str, str], study: str, why: str) -> None:
+    """Note that a run failed, for the end of the sweep and for MLflow's page."""
+    _note(record, label=label, state="failed", message=why)
+    tracking.log_failed(study, Path.cwd(), label, names, why)
 
 
 def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) -> tuple[StoredRun, str, float, str]:

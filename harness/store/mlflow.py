@@ -41,7 +41,7 @@ from mlflow.store.artifact.artifact_repository_registry import get_artifact_repo
 from mlflow.types import ColSpec, Schema
 from mlflow.utils.time import get_current_time_millis
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, short
 from harness.core.packages import commit
 
 DIGEST = 36  # characters that MLflow keeps of a hash
@@ -61,6 +61,7 @@ COLUMNS = (  # as many as a narrow window shows without scrolling: MLflow puts m
 )  # fmt: skip
 VIEW = "ce-harness"  # the saved view of an experiment's runs that the printed address opens
 STUDY = "study"  # tag of the one run of an experiment that is about all others
+FAILED = "failed"  # tag of a run that has no answers: its name in the sweep
 TABLE = "counterfactuals.json"
 PATIENCE = 8.0  # seconds for a server to answer
 DOWN = (502, 503, 504)  # statuses of HTTP
@@ -196,7 +197,7 @@ def _write_ahead(connection: Any, record: Any) -> None:
 
     A process may be killed at any point; a power cut may take the last commits along, and no more.
     """
-    path = os.environ["MLFLOW_TRACKING_URI"].removeprefix("sqlite:///")
+    path = os.environ.get("MLFLOW_TRACKING_URI", "").removeprefix("sqlite:///")
     if not isinstance(connection, sqlite3.Connection):
         return
     if os.path.realpath(path) == connection.execute("PRAGMA database_list").fetchone()[2]:
@@ -275,6 +276,32 @@ def log_stored(
         get_artifact_repository(made.artifact_uri, client.tracking_uri).log_artifacts(kept)
     client.set_terminated(made.run_id)
     return made.run_id
+
+
+def log_failed(experiment: str, folder: Path, label: str, names: Mapping[str, str], why: str) -> None:
+    """Show that a run came to nothing, and why, until it is answered: what is not among the others is forgotten."""
+    try:
+        _show_failed(experiment, folder, label, names, why)
+    except MlflowException as fault:  # perhaps what the run failed by
+        log.warning("%s: MLflow does not show that it failed (%s).", label, short(fault))
+
+
+@_naming_a_full_disk()
+def _show_failed(experiment: str, folder: Path, label: str, names: Mapping[str, str], why: str) -> None:
+    forget_failed(experiment, label)
+    tags = {**names, FAILED: label, "state": FAILED, "mlflow.note.content": why, **_code()}
+    made = _client().create_run(_experiment(experiment, folder), run_name=label, tags=tags).info
+    _client().log_batch(made.run_id, params=[Param(key, names[key]) for key in ("method", "model")])
+    _client().set_terminated(made.run_id, status="FAILED")
+
+
+@_naming_a_full_disk()
+def forget_failed(experiment: str, label: str) -> None:
+    """Put what ``log_failed`` has shown of a run into MLflow's trash."""
+    if (found := _found(experiment)) is not None:
+        for run in _client().search_runs([found.experiment_id], f"tags.state = '{FAILED}'"):
+            if run.data.tags.get(FAILED) == label:
+                _client().delete_run(run.info.run_id)
 
 
 def _log_data(run: str, data: Data) -> None:

@@ -49,6 +49,7 @@ def run(words: list[str]) -> None:
         os.dup2(printed, number)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
     job._run = built
+    mlflow.log_failed = lambda *_: None
     mlflow.prepare = lambda folder: os.environ.update(MLFLOW_TRACKING_URI="sqlite:///none.db")
     sys.argv = ["harness", *words]
     code: Any = 0

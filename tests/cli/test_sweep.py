@@ -327,6 +327,10 @@ def test_each_failed_cell_says_why(tmp_path: Path) -> None:
     assert "factuals=absent.csv is no file; allowed: test, test_then_train, all, " in text
     assert re.search("0.* class|class.* 0", text)
     assert not list(tmp_path.glob("results/*/answers/*"))
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    runs = client.search_runs([found.experiment_id for found in client.search_experiments()], "tags.state = 'failed'")
+    assert len(runs) == 2
+    assert any("absent.csv is no file" in run.data.tags["mlflow.note.content"] for run in runs)
 
 
 def test_a_number_can_be_wanted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -89,6 +90,31 @@ def test_runs_that_others_took_the_place_of_go_to_the_trash(client: MlflowClient
     mlflow._experiment.cache_clear()
     log(tmp_path, "new")
     assert shown()["new"] == 0.5
+
+
+def test_what_failed_is_shown_until_it_is_answered(client: MlflowClient, tmp_path: Path) -> None:
+    """Once, with the reason; beside it another's answers, which it is not counted among."""
+    names = {"dataset": "pima", "model": "file", "method": "nearest"}
+    log(tmp_path, "answered")
+    for why in ("there is no file", "it's no model"):
+        mlflow.log_failed("study", tmp_path, "pima/file/nearest (seed='1')", names, why)
+    identity = client.get_experiment_by_name("study").experiment_id
+
+    def failed() -> list[Any]:
+        return [run for run in client.search_runs([identity]) if run.info.status == "FAILED"]
+
+    (run,) = failed()
+    assert (run.info.run_name, run.data.params) == (
+        "pima/file/nearest (seed='1')", {"method": "nearest", "model": "file"}
+    )  # fmt: skip
+    assert run.data.tags["mlflow.note.content"] == "it's no model"
+    assert run.data.tags["dataset"] == "pima"
+    assert mlflow.logged.__wrapped__("study") == {"answered"}
+    mlflow.forget_failed("study", "pima/file/nearest")
+    assert failed()
+    mlflow.forget_failed("study", "pima/file/nearest (seed='1')")
+    assert not failed()
+    mlflow.forget_failed("no such study", "pima/file/nearest")
 
 
 def test_charts_say_which_way_is_better() -> None:
