@@ -408,7 +408,7 @@ def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     frame = _without_gaps(task.dataset, frame)
     space.check(frame, what="the person")
     factual = space.frame(frame[list(space.names)].astype(object).to_dict("records")).set_axis(["new"])
-    factual = task.dataset.reading.clipped(factual)
+    factual = task.dataset.reading.clipped("the person", factual)
     problems = list(task.problems.values())
     return factual, next((problem for problem in problems if not problem.valid(factual)[0]), problems[0])
 

@@ -29,6 +29,7 @@ from harness.core.tolerances import PROBABILITY_INSET
 Defaults = Mapping[str, LibraryDefault]  # a library's own, by the wrapper's name of the setting
 REST, WANTED = "not wanted", "wanted"
 KEPT = 200  # tables of points that a search has met
+BLOCK = 32  # of them, which the model is asked about at once
 
 
 def stated(place: str, **settings: Any) -> dict[str, LibraryDefault]:
@@ -65,17 +66,21 @@ class Met:
     def explanation(self, factual: pd.DataFrame, n: int, reason: Reason = Reason.TIME_LIMIT) -> Explanation:
         """Of those that the model gives what is wanted, the nearest n in l1 of scaled columns, without repeats.
 
-        ``reason`` says what ended the search.
+        ``reason`` says what ended the search. The model is asked about the nearest first, as little time is left.
         """
         none, rows = Answer(Status.GAVE_UP, reason=reason), list[dict[str, Any]]()
         if self.parts:
             space = self.problem.space
             frames = [space.decode(p, like=factual) if isinstance(p, np.ndarray) else p for p in self.parts]
             frame = pd.concat(frames, ignore_index=True).drop_duplicates(ignore_index=True)
-            frame = frame[self.problem.valid(frame)]
             far = np.abs(space.encode(frame) - space.encode(factual)).sum(axis=1)
-            rows = plain(frame.iloc[np.argsort(far, kind="stable")[:n]])
-        return Explanation(tuple(Answer(Status.FOUND, row, reason) for row in rows)).padded(n, none)
+            frame = frame.iloc[np.argsort(far, kind="stable")]
+            for start in range(0, len(frame), BLOCK):
+                block = frame.iloc[start : start + BLOCK]
+                rows += plain(block[self.problem.valid(block)])
+                if len(rows) >= n:
+                    break
+        return Explanation(tuple(Answer(Status.FOUND, row, reason) for row in rows[:n])).padded(n, none)
 
 
 def missing(module: str, package: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -63,7 +64,7 @@ def run_job(config: DictConfig) -> float:
     try:
         stored, state, merit, fault = _run(config, names, record, f"[{number + 1}/{os.environ[CELLS]}] {label}")
         _note(record, cell=str(stored.path), label=label, state=state, fault=fault)
-        tracking.forget_failed(study, label)
+        tracking.forget_failed(study, _asked(), label)
         if fault:
             log.error("%s: %s", label, fault)
         say_what_is_left(record)
@@ -97,7 +98,13 @@ def _note(record: Path, **line: Any) -> None:
 def _fail(record: Path, label: str, names: Mapping[str, str], study: str, why: str) -> None:
     """Note that a run failed, for the end of the sweep and for MLflow's page."""
     _note(record, label=label, state="failed", message=why)
-    tracking.log_failed(study, Path.cwd(), label, names, why)
+    tracking.log_failed(study, Path.cwd(), _asked(), label, names, why)
+
+
+def _asked() -> str:
+    """What the command asks of this run, as a hash, however a sweep is narrowed and in whatever order it is written."""
+    given = (text for text in HydraConfig.get().overrides.task if not text.startswith(("force=", "rescore=")))
+    return hashlib.sha256("\n".join(sorted(given)).encode()).hexdigest()[:32]
 
 
 def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) -> tuple[StoredRun, str, float, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ class Clip:
     Raises
     ------
     DatasetError
-        For ends in the wrong order, and for an integer feature's that are not whole.
+        For ends that are not in order, and for an integer feature's that are not whole.
     """
 
     feature: str
@@ -29,29 +30,46 @@ class Clip:
     special: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        ends = [end for end in (self.low, self.high) if end is not None]
+        low, high = (far if end is None else end for end, far in ((self.low, -math.inf), (self.high, math.inf)))
         whole = self.kind is Kind.INTEGER
-        if (len(ends) == 2 and not ends[0] < ends[1]) or (whole and any(end != round(end) for end in ends)):
+        if not low < high or (whole and not all(math.isinf(end) or end == round(end) for end in (low, high))):
             raise DatasetError(
                 f"clip of {self.feature} is {[self.low, self.high]}; give two {'whole ' * whole}numbers, the smaller "
                 f"first."
             )
 
     def of(self, values: pd.Series) -> pd.Series:
-        """The numbers within the ends, of the same type."""
-        return values.where(values.isin(self.special), values.clip(self.low, self.high)).astype(values.dtype)
+        """The numbers within the ends; whole ones stay so."""
+        made = values.where(values.isin(self.special), values.clip(self.low, self.high))
+        return made.astype(values.dtype) if self.kind is Kind.INTEGER else made
+
+    def check(self, what: str, numbers: Iterable[float]) -> None:
+        """Refuse numbers that would be put to an end; ``what`` they are of the feature.
+
+        Raises
+        ------
+        DatasetError
+            In one sentence.
+        """
+        given = pd.Series([*numbers], dtype=float)
+        for number in given[self.of(given) != given]:
+            raise DatasetError(
+                f"{what} of {self.feature} has {number:.10g}, beyond its clip {[self.low, self.high]}; give a number "
+                f"within it, or another clip."
+            )
 
 
 def clip_of(feature: str, kind: Kind, entry: Mapping[str, Any]) -> Clip | None:
     """The ends that a feature's attributes give; None where they give none."""
     if "clip" not in entry:
         return None
-    low, high = entry["clip"]
+    low, high = (None if end is not None and math.isinf(end) else end for end in entry["clip"])
     return Clip(feature, kind, low, high, entry.get("special", ()))
 
 
-def told(name: str, before: pd.DataFrame, after: pd.DataFrame, clips: Iterable[str]) -> str | None:
-    """How many numbers of each feature were beyond its ends, in one line; None where none was."""
-    counts = {feature: int((after[feature] != before[feature])[before[feature].notna()].sum()) for feature in clips}
-    parts = [f"{count:,} of {feature}" for feature, count in counts.items() if count]
-    return f"{name}: put to the nearer end of their 'clip': {', '.join(parts)}." if parts else None
+def clipped(what: str, people: pd.DataFrame, clips: Mapping[str, Clip]) -> tuple[pd.DataFrame, str]:
+    """People with their numbers within the ends, and how many of each feature were not, in one line; else empty."""
+    made = people.assign(**{feature: clip.of(people[feature]) for feature, clip in clips.items()})
+    counts = {name: int((made[name] != people[name])[people[name].notna()].sum()) for name in clips}
+    parts = [f"{count:,} of {name}" for name, count in counts.items() if count]
+    return made, f"{what}: put to the nearer end of their 'clip': {', '.join(parts)}." if parts else ""

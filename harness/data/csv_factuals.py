@@ -76,7 +76,7 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
     if filled:
         logger.info(f"{path}: missing cells: filled {', '.join(filled)} (by the training rows of {dataset.name}).")
     rows = [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
-    frame = dataset.reading.clipped(dataset.space.frame(rows))
+    frame = dataset.reading.clipped(str(path), dataset.space.frame(rows))
     dataset.space.check(frame, str(path))
     for feature in dataset.space.features:
         if feature.numeric:

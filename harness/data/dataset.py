@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,13 +11,15 @@ import numpy as np
 import pandas as pd
 
 from harness.core.space import Space
-from harness.data.clip import Clip
+from harness.data.clip import Clip, clipped
 from harness.data.discretise import Intervals
 from harness.data.reader import Form
 from harness.data.sources import Source
 
 OPPOSITE: Literal["opposite"] = "opposite"
 OTHER: Literal["other"] = "other"  # of any number of classes
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,13 @@ class Reading:
         value, cut = self.fills.get(feature), self.intervals.get(feature)
         return value if value is None or cut is None else cut.of([value])[0]
 
-    def clipped(self, people: pd.DataFrame) -> pd.DataFrame:
-        """People with numbers within the ends; intervals hold all that lies beyond."""
-        own = [feature for feature in self.clips if feature not in self.intervals]
-        return people.assign(**{feature: self.clips[feature].of(people[feature]) for feature in own})
+    def clipped(self, what: str, people: pd.DataFrame) -> pd.DataFrame:
+        """People with numbers within the ends; how many were not is said. Intervals hold all that lies beyond."""
+        own = {feature: clip for feature, clip in self.clips.items() if feature not in self.intervals}
+        made, line = clipped(what, people, own)
+        if line:
+            logger.info(line)
+        return made
 
 
 @dataclass(frozen=True, eq=False)

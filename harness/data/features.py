@@ -12,7 +12,6 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Feature, Kind
-from harness.data.clip import Clip
 from harness.data.costs import costed
 from harness.data.description import Description, one_of
 from harness.data.gaps import NUMERIC, Gaps
@@ -29,15 +28,11 @@ EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives ba
 
 @dataclass(frozen=True)
 class Filled:
-    """A column without gaps, how many cells were filled, and what with; None where nothing is filled in.
-
-    ``clip`` gives the ends that its numbers are put to.
-    """
+    """A column without gaps, how many cells were filled, and what with; None where nothing is filled in."""
 
     values: pd.Series
     count: int = 0
     filler: Any = None
-    clip: Clip | None = None
 
 
 def feature_entries(about: Description, columns: Sequence[str]) -> dict[str, dict[str, Any]]:

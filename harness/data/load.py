@@ -13,14 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Classes, Interval, Label, Target
-from harness.data.clip import clip_of
-from harness.data.clip import told as clipped
+from harness.data.clip import Clip, clip_of, clipped
 from harness.data.dataset import OPPOSITE, OTHER, Dataset, Reading
 from harness.data.description import Description, one_of
 from harness.data.discretise import Discretisation
@@ -76,6 +75,7 @@ def load_dataset(
     parts, sha256 = _read(about) if tables is None else tables
     table = pd.concat(parts, ignore_index=True)
     raw, column, entries, gaps, lost = _selected(about, table)
+    raw, clips, of_ends = _within(about, raw, entries, gaps)
     if about.task == "regression":
         labels, names = _numbers(about, raw[column]), ()
     else:
@@ -88,12 +88,9 @@ def load_dataset(
     for notice in notices:
         logger.warning(notice)
     told = [gaps[feature].told(whole.count, whole.filler) for feature, whole in fills.items() if whole.count]
-    if of_gaps := summary(name, told, *lost):
-        logger.info(of_gaps)
-        notices.append(of_gaps)
-    if of_ends := clipped(name, raw, frame, [feature for feature, whole in fills.items() if whole.clip is not None]):
-        logger.info(of_ends)
-        notices.append(of_ends)
+    for line in filter(None, (summary(name, told, *lost), of_ends)):
+        logger.info(line)
+        notices.append(line)
     for feature in space.gaps if any(causality.values()) else ():
         raise DatasetError(
             f"{feature.name} of {name} keeps missing values, and equations need numbers; set "
@@ -101,7 +98,8 @@ def load_dataset(
         )
     dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
     fillers = {feature: whole.filler for feature, whole in fills.items() if whole.filler is not None}
-    clips = {feature: whole.clip for feature, whole in fills.items() if whole.clip is not None}
+    for clip in clips.values():
+        clip.check("missing", [fillers[clip.feature]] if clip.feature in fillers else [])
     by_time = isinstance(about.split, Mapping) and about.split.get("time") is not None
     dataset = replace(dataset, reading=Reading(fills=fillers, clips=clips), by_time=by_time)
     if about.published is not None:
@@ -129,6 +127,24 @@ def _selected(
     return raw, column, entries, gaps, lost
 
 
+def _within(
+    about: Description, raw: pd.DataFrame, entries: Mapping[str, Mapping[str, Any]], gaps: Mapping[str, Gaps]
+) -> tuple[pd.DataFrame, dict[str, Clip], str]:
+    """The rows with their numbers within the ends of ``clip``, these ends, and how many were not (empty for none)."""
+    clips = {}
+    for name, given in entries.items():
+        kind = _kind(name, raw[name], given, gaps[name])
+        clip = clip_of(name, kind, fitting_entry(name, kind, given))
+        if clip is not None and is_numeric_dtype(raw[name]) and not is_bool_dtype(raw[name]):
+            clips[name] = clip
+    made, line = clipped(about.name, raw, clips)
+    return made, clips, line
+
+
+def _kind(name: str, values: pd.Series, given: Mapping[str, Any], gaps: Gaps) -> Kind:
+    return Kind(one_of(given.get("kind", inferred_kind(values, gaps.remedy)), Kind, f"the kind of {name} cannot be"))
+
+
 def _features(
     about: Description,
     raw: pd.DataFrame,
@@ -140,13 +156,10 @@ def _features(
     data, features, fills, notices = {}, [], {}, []
     for name, given in entries.items():
         own = gaps[name]
-        kind = Kind(
-            one_of(given.get("kind", inferred_kind(raw[name], own.remedy)), Kind, f"the kind of {name} cannot be")
-        )
+        kind = _kind(name, raw[name], given, own)
         entry = fitting_entry(name, kind, given)
-        clip = clip_of(name, kind, entry)
-        whole = replace(filled(raw[name], kind, own, train, entry.get("special", ())), clip=clip)
-        if whole.filler is not None or whole.count or clip is not None:
+        whole = filled(raw[name], kind, own, train, entry.get("special", ()))
+        if whole.filler is not None or whole.count:
             fills[name] = whole
         if kind in NUMERIC:
             entry["missing"] = own.keeps(kind) and (own.own or whole.count > 0)
@@ -154,7 +167,6 @@ def _features(
         if whole.filler == MISSED and own.levels(kind) and "special" not in given and not given.get("may_be_missing"):
             entry["special"] = (MISSED,)
         values = typed(name, whole.values, kind)
-        values = values if clip is None else clip.of(values)
         if (values == values.iloc[0]).all() and "actionability" not in entry:
             entry["actionability"] = Actionability.IMMUTABLE
             notices.append(
@@ -179,6 +191,9 @@ def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
     if any(entry is not None for entry in dataset.causality.values()):
         raise DatasetError(f"the equations of {dataset.name} need numbers; leave 'causality' or 'discretise' out.")
     how.check(dataset.name, dataset.space.features)
+    for name, clip in dataset.reading.clips.items():
+        cuts = (how.cuts or {}).get(name, ())
+        clip.check("discretise", () if isinstance(cuts, str) else cuts)
     features, data, intervals = [], {}, {}
     for feature in dataset.space.features:
         made, data[feature.name], cut = how.apply(feature, dataset.frame[feature.name], dataset.train)

@@ -61,7 +61,7 @@ COLUMNS = (  # as many as a narrow window shows without scrolling: MLflow puts m
 )  # fmt: skip
 VIEW = "ce-harness"  # the saved view of an experiment's runs that the printed address opens
 STUDY = "study"  # tag of the one run of an experiment that is about all others
-FAILED = "failed"  # tag of a run that has no answers: its name in the sweep
+FAILED = "failed"  # tag of a run that has no answers: what it was asked, as a hash
 TABLE = "counterfactuals.json"
 PATIENCE = 8.0  # seconds for a server to answer
 DOWN = (502, 503, 504)  # statuses of HTTP
@@ -278,30 +278,41 @@ def log_stored(
     return made.run_id
 
 
-def log_failed(experiment: str, folder: Path, label: str, names: Mapping[str, str], why: str) -> None:
-    """Show that a run came to nothing, and why, until it is answered: what is not among the others is forgotten."""
-    try:
-        _show_failed(experiment, folder, label, names, why)
-    except MlflowException as fault:  # perhaps what the run failed by
-        log.warning("%s: MLflow does not show that it failed (%s).", label, short(fault))
+def log_failed(experiment: str, folder: Path, asked: str, label: str, names: Mapping[str, str], why: str) -> None:
+    """Show that a run came to nothing, and why, until the same (``asked``, a hash of it) is answered."""
+    forget_failed(experiment, asked, label)
+    with _told(label):
+        tags = {**names, FAILED: asked, "state": FAILED, "mlflow.note.content": why, **_code()}
+        made = _client().create_run(_experiment(experiment, folder), run_name=label, tags=tags).info
+        _failures(experiment)[asked] = [made.run_id]
+        _client().log_batch(made.run_id, params=[Param(key, names[key]) for key in ("method", "model")])
+        _client().set_terminated(made.run_id, status="FAILED")
 
 
-@_naming_a_full_disk()
-def _show_failed(experiment: str, folder: Path, label: str, names: Mapping[str, str], why: str) -> None:
-    forget_failed(experiment, label)
-    tags = {**names, FAILED: label, "state": FAILED, "mlflow.note.content": why, **_code()}
-    made = _client().create_run(_experiment(experiment, folder), run_name=label, tags=tags).info
-    _client().log_batch(made.run_id, params=[Param(key, names[key]) for key in ("method", "model")])
-    _client().set_terminated(made.run_id, status="FAILED")
-
-
-@_naming_a_full_disk()
-def forget_failed(experiment: str, label: str) -> None:
+def forget_failed(experiment: str, asked: str, label: str) -> None:
     """Put what ``log_failed`` has shown of a run into MLflow's trash."""
-    if (found := _found(experiment)) is not None:
-        for run in _client().search_runs([found.experiment_id], f"tags.state = '{FAILED}'"):
-            if run.data.tags.get(FAILED) == label:
-                _client().delete_run(run.info.run_id)
+    with _told(label):
+        for identity in _failures(experiment).pop(asked, ()):
+            _client().delete_run(identity)
+
+
+@contextmanager
+def _told(label: str) -> Iterator[None]:
+    """A warning where MLflow fails, perhaps as the run itself did."""
+    try:
+        with _naming_a_full_disk():
+            yield
+    except MlflowException as fault:
+        log.warning("%s: MLflow may show wrongly whether it failed (%s).", label, short(fault))
+
+
+@lru_cache(maxsize=64)
+def _failures(experiment: str) -> dict[str, list[str]]:
+    """The runs of an experiment that ``log_failed`` has shown, by what was asked, when this process first asks."""
+    found, kept = _found(experiment), dict[str, list[str]]()
+    for run in () if found is None else _pages(found.experiment_id, f"tags.state = '{FAILED}'"):
+        kept.setdefault(run.data.tags.get(FAILED, ""), []).append(run.info.run_id)
+    return kept
 
 
 def _log_data(run: str, data: Data) -> None:
@@ -404,12 +415,17 @@ def runs(experiment: str) -> dict[str, str]:
 
 def _runs(experiment_id: str) -> dict[str, Any]:
     """The runs of an experiment, by fingerprint, which that about all others has not."""
-    kept, token = {}, None
+    return {tags["fingerprint"]: run for run in _pages(experiment_id) if "fingerprint" in (tags := run.data.tags)}
+
+
+def _pages(experiment_id: str, kind: str = "") -> Iterator[Any]:
+    """All runs of an experiment, or those of a kind."""
+    token = None
     while True:
-        page = _client().search_runs([experiment_id], max_results=1000, page_token=token)
-        kept.update({tags["fingerprint"]: run for run in page if "fingerprint" in (tags := run.data.tags)})
+        page = _client().search_runs([experiment_id], kind, max_results=1000, page_token=token)
+        yield from page
         if not (token := page.token):
-            return kept
+            return
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from harness.core.problem import Problem
 from harness.core.space import Kind, Space
 from harness.core.target import Label
 from methods.carla.compat import check_clock, library
-from methods.wrapping import LateError, plain, shares
+from methods.wrapping import LateError, Met, plain, shares
 
 TARGET = "y"
 
@@ -122,11 +122,12 @@ class Question:
 
     def __init__(self, problem: Problem, columns: Columns) -> None:
         assert isinstance(problem.target, Label)
-        self.columns, self.space = columns, problem.space
+        self.problem, self.columns, self.space = problem, columns, problem.space
         self.classifier: Classifier = problem.classifier
         self.wanted = self.classifier.code(problem.target.value)
         self.lenient = False  # whether a row that is no point counts as the nearest one: for local approximations
         self.budget: int | None = None  # of calls, for a search without an end of its own
+        self.met: Met | None = None  # what is wanted of the points that a search has met, where it is to be kept
         self._set(problem.train.iloc[[0]])
 
     def _set(self, factual: pd.DataFrame) -> None:
@@ -164,7 +165,14 @@ class Question:
         if ok.any():
             points = self.space.decode(matrix[ok], like=self.factual)
             share[ok] = shares(self.classifier, points)[:, self.wanted]
+        self.note(matrix, share)
         return np.column_stack([1.0 - share, share])
+
+    def note(self, matrix: np.ndarray, share: np.ndarray) -> None:
+        """Keep those of scaled rows that the model gives more than half of the wanted class."""
+        if self.met is not None and (share > 0.5).any():
+            wanted = matrix[share > 0.5]
+            self.met.parts.append(wanted[coherent(self.space, wanted)])
 
     def read(self, table: pd.DataFrame) -> list[dict[str, Any]]:
         """Decoded rows of CARLA's, without those that are no point of the space."""

@@ -68,4 +68,4 @@ class Dice(CarlaMethod):
                     raise
                 return table.iloc[:0]
 
-        return CarlaExplainer(self.title, question, ask)
+        return CarlaExplainer(self.title, question, ask, steps=True)

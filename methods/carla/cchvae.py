@@ -82,4 +82,6 @@ class Cchvae(TorchMethod):
         }
         with compat.workshop():
             method = compat.library().CCHVAE(model_of(question, in_batches(problem.train, BATCH)), options)
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True)
+        return CarlaExplainer(
+            self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True, steps=True
+        )

@@ -78,4 +78,6 @@ class Cruds(CodeDescent):
         with compat.workshop():
             model = model_of(question, problem.train, module=module_of(problem, question))
             method = compat.library().CRUD(model, options)
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True)
+        return CarlaExplainer(
+            self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True, steps=True
+        )

@@ -114,7 +114,7 @@ class Focus(TorchMethod):
             found = method.get_counterfactuals(table)
             return found[(found != 0.0).any(axis=1)]  # zeros stand for nothing found
 
-        return CarlaExplainer(self.title, question, ask)
+        return CarlaExplainer(self.title, question, ask, steps=True)
 
 
 class _Numbers(Columns):

@@ -79,6 +79,7 @@ def module_of(problem: Problem, question: Question) -> Any:
             matrix = torch.from_numpy(question.origin).repeat(len(rows), 1)
             matrix[:, question.columns.shown] = rows
             share = torch.sigmoid(sign * score(matrix))
+            question.note(matrix.detach().numpy(), share.detach().numpy()[:, 0])
             return torch.cat([1.0 - share, share], dim=1).float()
 
     return Module()

@@ -16,7 +16,7 @@ from harness.core.problem import Problem
 from harness.core.target import Classes, Label
 from methods.carla import compat
 from methods.carla.adapter import BudgetError, Question
-from methods.wrapping import LateError, plain
+from methods.wrapping import LateError, Met, plain
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class CarlaMethod:
     and categories rounded. What CARLA returns is handed back unjudged: out of bounds, or with immutable features
     changed. CARLA itself returns NaN where its model does not give its point the wanted class, and searches once; so
     there is no answer then, and no second search. A row whose rounded columns are no point of the space is no answer.
+    Searches from point to point, ended by the clock, hand back the nearest of the wanted class that they have met.
 
     References
     ----------
@@ -90,6 +91,8 @@ class CarlaExplainer:
         one search.
     budget
         Of model calls in one search.
+    steps
+        Whether the points that the search asks the model about are what it may return.
     """
 
     title: str
@@ -97,13 +100,15 @@ class CarlaExplainer:
     ask: Ask
     draws: bool = False
     budget: int | None = None
+    steps: bool = False
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """At most ``n`` answers in the order they were found, without repeats; GAVE_UP for all others."""
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         known, reason, lost = plain(factual[list(self.question.space.names)]), Reason.FINISHED, 0
-        until, spent = deadline.sooner(), 0.0
+        until, spent, late = deadline.sooner(), 0.0, list[Answer]()
+        self.question.met = met = Met(self.question.problem) if self.steps else None
         try:
             with compat.running(rng, until):
                 for _ in range(n if self.draws else 1):
@@ -118,7 +123,9 @@ class CarlaExplainer:
                             known.append(row)
         except LateError:
             reason = Reason.TIME_LIMIT
-        answers = tuple(Answer(Status.FOUND, row) for row in known[1:])
+            points = () if met is None else met.explanation(factual, n).answers
+            late = [answer for answer in points if answer.row is not None and answer.row not in known]
+        answers = (*(Answer(Status.FOUND, row) for row in known[1:]), *late)[:n]
         detail = f"CARLA's {self.title} found {len(answers) or 'no'} counterfactual{'s' if len(answers) > 1 else ''}"
         detail += f", and {lost} that no row can be." if lost else "."
         return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=reason, detail=detail))

@@ -75,4 +75,4 @@ class Revise(CodeDescent):
         }
         with compat.workshop():
             method = compat.library().Revise(model, model.data, options)
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table))
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), steps=True)

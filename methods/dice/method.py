@@ -256,8 +256,7 @@ class DiceExplainer:
         except ValueError as error:
             if "empty range for randrange" not in str(error):
                 raise
-            detail = "DiCE's genetic search fails on a population of one."
-            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, detail)
+            return self.model.met.explanation(factual, n, Reason.FINISHED)  # a population of one has no pairs
         except _library().explainer_interfaces.explainer_base.UserConfigValidationException as error:
             if not str(error).startswith("No counterfactuals found"):
                 raise

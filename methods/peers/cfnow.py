@@ -44,10 +44,10 @@ class Cfnow:
     :math:`\\ell_1`; each row it has predicted is first rounded to a point of the space. It steps by a share
     of the value, so that a number at the least of the training range (0 when scaled) never moves. It knows neither
     bounds nor actionability: immutable features are not among the columns that it is shown, and answers that break
-    another constraint are returned, and counted as such, as are those of another class than the wanted one. Stopped by
-    the clock, or where the greedy search has no step left (its list of forbidden features holds all, or nothing new is
-    reached; the library would look for one without end), it hands back the nearest points of the wanted class that it
-    has met.
+    another constraint are returned, and counted as such, as are those of another class than the wanted one. Where the
+    greedy search has no step left (its list of forbidden features holds all, or nothing new is reached), the library
+    would look for one until its clock ends that, or without end; here it goes on with what it has. Stopped by the
+    clock, it hands back the nearest points of the wanted class that it has met.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ class Cfnow:
         return _Explainer(self, one_class(problem))
 
 
-class _EndlessError(LateError):
-    """Ends a search that comes back to where it was."""
+class _EndlessError(Exception):
+    """Ends a greedy search that has no step left."""
 
 
 @dataclass(eq=False)
@@ -124,7 +124,7 @@ class _Explainer:
 
         assert isinstance(self.problem.target, Label)
         self.search: Any = find_tabular
-        self.searchers: Any = _cf_searchers
+        self.library: Any = _cf_searchers
         _fine_tune.np = _Numpy()
         self.wanted = self.problem.classifier.code(self.problem.target.value)
         self.types: dict[str, str] = {}  # columns with the same text before "_" are taken for one feature's
@@ -144,7 +144,7 @@ class _Explainer:
         half = until.left / 2  # for moving back only, whose clock starts at the first point
         self.query = factual, origin, until
         self.known.clear()
-        steps = self.searchers._create_factual_changes
+        steps, greedy = self.library._create_factual_changes, self.library._greedy_generator
 
         def watched(*arguments: Any) -> Any:
             """As the library's steps from a point; a point that had no new one has none the next time."""
@@ -154,8 +154,20 @@ class _Explainer:
             self.idle = True
             return steps(*arguments)
 
+        def ended(**arguments: Any) -> Any:
+            """As the library's greedy search, which adds what it finds to a list."""
+            try:
+                return greedy(**arguments)
+            except _EndlessError:
+                return arguments["cf_unique"]
+
         try:
-            with quiet(), seeded(rng), mock.patch.object(self.searchers, "_create_factual_changes", watched):
+            with (
+                quiet(),
+                seeded(rng),
+                mock.patch.object(self.library, "_create_factual_changes", watched),
+                mock.patch("cfnow.cf_finder._greedy_generator", ended),
+            ):
                 found = self.search(
                     pd.Series(origin[self.shown], index=list(self.types)),
                     self._share,
@@ -170,13 +182,13 @@ class _Explainer:
                     threshold_changes=self.method.threshold_changes,
                 )
                 points = self._decoded(np.array(found.cfs)) if len(found.cfs) else space.frame([])
-        except LateError as end:
+        except LateError:
             met = Met(self.problem)
             if rows := [np.frombuffer(key) for key, odds in self.known.items() if odds > 0.5]:
                 met.parts.append(self._decoded(np.array(rows)))
-            return met.explanation(factual, n, Reason.FINISHED if type(end) is _EndlessError else Reason.TIME_LIMIT)
+            return met.explanation(factual, n)
         finally:
-            self.query, self.idle = None, False
+            self.query = None
         return self._read(points, factual, n, Reason.TIME_LIMIT if until.left <= half else Reason.FINISHED)
 
     def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int, ended: Reason) -> Explanation:

@@ -154,13 +154,13 @@ class _Explainer:
         frozen = [axis.name for axis in self.axes if axis.broken(origin[axis.name])]
         if deadline.passed:
             return Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT, detail="no time was left to search in")
-        exact = self.method.backend == "exact"
+        exact, left = self.method.backend == "exact", deadline.sooner().left
         with warnings.catch_warnings(action="ignore", category=library.TreecfWarning):  # that time ran out
             found = self._explainer(origin).explain(
                 np.array([axis.place(origin[axis.name]) for axis in self.axes]),
                 self._target(),
                 backend=self.method.backend,
-                time_budget_s=max(deadline.left / WARM[0], deadline.left - WARM[1]) if exact else deadline.left,
+                time_budget_s=max(left / WARM[0], left - WARM[1]) if exact else left,
                 sparsity_weight=self.method.alpha,
                 seed=seed,
                 node_budget=self.method.node_budget,

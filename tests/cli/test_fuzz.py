@@ -23,7 +23,7 @@ from harness.core.errors import HarnessError
 CONF = ROOT / "conf"
 BASE = {"dataset": "pima", "model": "lr", "method": "nearest", "n_factuals": "2"}
 FLAGS = ("-m", "--multirun", "--help", "--info", "--version", "--cfg", "job", "-c", "--nope", "list", "info", "--", "-")
-ATTRIBUTES = ("kind", "actionability", "bounds", "special", "categories", "order", "weight", "costs", "missing")
+ATTRIBUTES = ("kind", "actionability", "bounds", "clip", "special", "categories", "order", "weight", "costs", "missing")
 # Choices that cost nothing to load or fit, of which other YAMLs are made.
 CHEAP = {
     "dataset": ("pima", "compas", "ionosphere", "csv"),

@@ -184,18 +184,45 @@ def test_numbers_beyond_the_ends_are_put_to_them(load):
     assert dataset.space["age"].scale == dataset.space["age"].bounds == (0, 65)
     higher = int((table["height"] > 1.7).sum())
     assert dataset.notices[-1] == f"toy: put to the nearer end of their 'clip': 3 of age, {higher} of height."
-    people = dataset.reading.clipped(pd.DataFrame({"age": [99, 98, -1], "height": [1.0, 2.0, np.nan]}))
+    people = dataset.reading.clipped("they", pd.DataFrame({"age": [99, 98, -1], "height": [1.0, 2.0, np.nan]}))
     assert people["age"].tolist() == [65, 98, 0]
     assert people["height"].tolist()[:2] == [1.0, 1.7]
 
 
+def test_gaps_are_filled_by_what_is_within_the_ends(load):
+    """The mean is not that of outliers; whole numbers may be put to parts where the feature is continuous."""
+    table = with_gaps("height").assign(height=[1, 1, 1, 1, 1, np.nan, 1, 9000], age=[1, 2, 3, 4, 5, 6, 7, 8])
+    ends = {"height": {"clip": [None, 8], "missing": "mean"}, "age": {"kind": "continuous", "clip": [1.5, np.inf]}}
+    dataset = load(table, overrides=ends, split="none")
+    assert dataset.frame["height"].loc[5] == dataset.reading.filler("height") == 2
+    assert dataset.frame["age"].tolist() == [1.5, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_give_me_some_credit_is_not_measured_by_outliers():
+    """Scales of the size of what people have; codes are not among the counts."""
+    path = next(path for path in CONFIGS if path.stem == "give_me_some_credit")
+    space = load_dataset(**described(path)).space
+    assert {f.name: f.scale[1] - f.scale[0] for f in space.features if f.scale[1] - f.scale[0] > 120} == {
+        "MonthlyIncome": 25_000
+    }
+    assert [feature.special for feature in space.features].count((96, 98)) == 3
+
+
 @pytest.mark.parametrize(
     ("ends", "told"),
-    [([5], "[5]; give two numbers"), ([9, 5], "[9, 5]; give two whole"), ([0, 5.5], "[0, 5.5]; give two whole")],
+    [
+        ([5], "clip of age is [5]; give two numbers"),
+        ([9, 5], "clip of age is [9, 5]; give two whole"),
+        ([5, 5], "clip of age is [5, 5]; give two whole"),
+        ([0, 5.5], "clip of age is [0, 5.5]; give two whole"),
+        ([None, np.nan], "clip of age is [None, nan]; give two whole"),
+        ([0, 50], "missing of age has 60, beyond its clip [0, 50]"),
+        ([0, 80], "discretise of age has 85, beyond its clip [0, 80]"),
+    ],
 )
-def test_ends_that_are_none(load, ends, told):
-    with pytest.raises(DatasetError, match=re.escape(f"clip of age is {told}")):
-        load(overrides={"age": {"clip": ends}})
+def test_ends_that_do_not_fit(load, ends, told):
+    with pytest.raises(DatasetError, match=re.escape(told)):
+        load(overrides={"age": {"clip": ends, "missing": 60}}, discretise={"cuts": {"age": [30, 85]}})
 
 
 def test_features_select_and_order(load):

@@ -379,11 +379,13 @@ def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("fault", ["empty range for randrange()", "something else"])
-def test_a_population_of_one_is_no_answer(forest: Problem, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    """What the library's genetic search raises then is told; any other fault stays one."""
+def test_a_population_of_one_ends_the_search(forest: Problem, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """What the library's genetic search raises then leaves what it has met; any other fault stays one."""
     explainer = Dice("genetic").fit(forest)
+    wanted = forest.train.loc[forest.valid(forest.train)].iloc[[0]]
 
     def fails(*_: Any, **__: Any) -> None:
+        explainer.model.met.parts.append(wanted)  # type: ignore[attr-defined]
         raise ValueError(fault)
 
     monkeypatch.setattr(explainer.library, "generate_counterfactuals", fails)  # type: ignore[attr-defined]
@@ -393,4 +395,6 @@ def test_a_population_of_one_is_no_answer(forest: Problem, monkeypatch: pytest.M
             explainer.explain(factual, 2, rng, Deadline.after(20))
     else:
         answers = explainer.explain(factual, 2, rng, Deadline.after(20)).answers
-        assert [answer.status for answer in answers] == [Status.GAVE_UP] * 2
+        assert [answer.status for answer in answers] == [Status.FOUND, Status.GAVE_UP]
+        assert {answer.reason for answer in answers} == {Reason.FINISHED}
+        assert answers[0].row == wanted.iloc[0].to_dict()

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.space import Feature, Kind, Space
 from harness.models.retraining import Retraining
@@ -79,6 +80,8 @@ def test_other_seeds_are_fits_by_hand() -> None:
     assert np.array_equal([scores(model) for model in Retraining(training(FOREST)).models("seeds")], by_hand)
     assert Retraining(training(LogisticRegression())).models("seeds") == ()
     assert Retraining(training(LinearSVC(dual=False, random_state=7))).models("seeds") == ()
+    twice = FRAME.assign(b=FRAME["a"])  # trees that tell all rows apart, by one column or by the other
+    assert Retraining(training(DecisionTreeClassifier(random_state=7), frame=twice)).models("seeds")
 
 
 def test_other_settings_are_those_of_the_grid_but_its_own() -> None:

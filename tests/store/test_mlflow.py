@@ -20,6 +20,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
 
 from harness.core import packages
 from harness.core.errors import HarnessError
@@ -59,7 +60,8 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MlflowCl
     """Of a new store."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
     monkeypatch.setattr(mlflow, "_client", lru_cache(mlflow._client.__wrapped__))
-    mlflow._experiment.cache_clear()
+    for known in (mlflow._experiment, mlflow._failures):
+        known.cache_clear()
     mlflow.prepare(tmp_path)
     yield mlflow._client()
     mlflow.close()
@@ -96,25 +98,37 @@ def test_what_failed_is_shown_until_it_is_answered(client: MlflowClient, tmp_pat
     """Once, with the reason; beside it another's answers, which it is not counted among."""
     names = {"dataset": "pima", "model": "file", "method": "nearest"}
     log(tmp_path, "answered")
-    for why in ("there is no file", "it's no model"):
-        mlflow.log_failed("study", tmp_path, "pima/file/nearest (seed='1')", names, why)
+    for asked, why in (("ab", "there is no file"), ("ab", "it's no model"), ("cd", "another question")):
+        mlflow.log_failed("study", tmp_path, asked, "pima/file/nearest", names, why)
+        mlflow._failures.cache_clear()  # as in another process
     identity = client.get_experiment_by_name("study").experiment_id
 
     def failed() -> list[Any]:
         return [run for run in client.search_runs([identity]) if run.info.status == "FAILED"]
 
-    (run,) = failed()
-    assert (run.info.run_name, run.data.params) == (
-        "pima/file/nearest (seed='1')", {"method": "nearest", "model": "file"}
-    )  # fmt: skip
-    assert run.data.tags["mlflow.note.content"] == "it's no model"
-    assert run.data.tags["dataset"] == "pima"
+    assert {run.data.tags["mlflow.note.content"] for run in failed()} == {"it's no model", "another question"}
+    for run in failed():
+        assert (run.info.run_name, run.data.tags["dataset"]) == ("pima/file/nearest", "pima")
+        assert run.data.params == {"method": "nearest", "model": "file"}
     assert mlflow.logged.__wrapped__("study") == {"answered"}
-    mlflow.forget_failed("study", "pima/file/nearest")
-    assert failed()
-    mlflow.forget_failed("study", "pima/file/nearest (seed='1')")
-    assert not failed()
-    mlflow.forget_failed("no such study", "pima/file/nearest")
+    mlflow.forget_failed("study", "ef", "pima/file/nearest")
+    mlflow.forget_failed("no such study", "ab", "pima/file/nearest")
+    assert len(failed()) == 2
+    mlflow.forget_failed("study", "ab", "pima/file/nearest")
+    assert [run.data.tags["mlflow.note.content"] for run in failed()] == ["another question"]
+
+
+def test_a_store_that_fails_fails_no_run(
+    client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise MlflowException("it is locked")
+
+    mlflow._experiment("study", tmp_path)
+    monkeypatch.setattr(client, "search_runs", refuse)
+    mlflow.log_failed("study", tmp_path, "ab", "pima/file/nearest", {}, "why")
+    mlflow.forget_failed("study", "ab", "pima/file/nearest")
+    assert caplog.text.count("MLflow may show wrongly whether it failed (it is locked)") == 3
 
 
 def test_charts_say_which_way_is_better() -> None:

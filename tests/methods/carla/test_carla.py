@@ -37,7 +37,9 @@ from methods.carla.causal_recourse import CausalRecourse
 from methods.carla.face import Face
 from methods.carla.feature_tweak import FeatureTweak
 from methods.carla.growing_spheres import GrowingSpheres
+from methods.carla.method import CarlaExplainer
 from methods.estimators.gradients import linear
+from methods.wrapping import LateError
 
 STRANGERS = ("tensorflow", "keras", "torchvision", "seaborn")
 
@@ -239,6 +241,32 @@ def test_a_question_says_what_the_model_says(toy: Problem) -> None:
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
         np.testing.assert_allclose(shares[:, 1], toy.classifier.probability(toy.train, wanted), atol=1e-6)
     assert question.probabilities(np.full((2, 7), np.nan)).argmax(axis=1).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("steps", [True, False])
+def test_the_nearest_that_a_search_has_met_is_handed_back_when_the_clock_ends_it(toy: Problem, steps: bool) -> None:
+    """Where its points are candidates: by brute force the nearest two rows of the wanted class, then none."""
+    question, factual = Question(toy, Columns(SPACE)), toy.train.loc[~toy.valid(toy.train)].iloc[[0]]
+    asked, rng = toy.train, np.random.default_rng(0)
+
+    def late(table: pd.DataFrame, n: int) -> pd.DataFrame:
+        question.probabilities(question.columns.encode(asked))
+        question.probabilities(np.full((2, 7), np.nan))
+        raise LateError
+
+    explainer = CarlaExplainer("a search", question, late, steps=steps)
+    found = explainer.explain(factual, 2, rng, Deadline.after(5)).answers
+    assert {answer.reason for answer in found} == {Reason.TIME_LIMIT}
+    if not steps:
+        assert [answer.row for answer in found] == [None, None]
+        return
+    wanted = toy.train.loc[toy.valid(toy.train)].drop_duplicates()
+    far = np.abs(SPACE.encode(wanted) - SPACE.encode(factual)).sum(axis=1)
+    points = SPACE.encode(SPACE.frame([answer.row for answer in found]))
+    assert np.abs(points - SPACE.encode(factual)).sum(axis=1) == pytest.approx(np.sort(far)[:2])
+    asked = toy.train.iloc[:0]
+    (answer,) = explainer.explain(factual, 1, rng, Deadline.after(5)).answers
+    assert (answer.row, answer.reason) == (None, Reason.TIME_LIMIT)
 
 
 def test_a_linear_model_is_read(toy: Problem) -> None:
