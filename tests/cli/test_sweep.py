@@ -19,6 +19,7 @@ from support.sweep import runner, stored
 from harness.cli import sweep
 from harness.core.packages import commit
 from harness.core.target import Interval
+from harness.data.sources import RAW
 from harness.store.run import stored_runs
 
 SWEEP = ("-m", "dataset=pima", "model=lr,cart", "method=nearest,ce_ocl", "n_factuals=3", "n_counterfactuals=2")
@@ -331,6 +332,10 @@ def test_each_failed_cell_says_why(tmp_path: Path) -> None:
     runs = client.search_runs([found.experiment_id for found in client.search_experiments()], "tags.state = 'failed'")
     assert len(runs) == 2
     assert any("absent.csv is no file" in run.data.tags["mlflow.note.content"] for run in runs)
+    pd.read_csv(RAW / "pima.csv").head(2).to_csv(tmp_path / "absent.csv", index=False)
+    assert runner(tmp_path)("-m", "dataset=pima", sources, *inferred, "factuals=absent.csv").returncode == 1
+    runs = client.search_runs([found.experiment_id for found in client.search_experiments()], "tags.state = 'failed'")
+    assert len(runs) == 1  # what was answered by now has failed no more
 
 
 def test_a_number_can_be_wanted(tmp_path: Path) -> None:

@@ -48,7 +48,6 @@ PLACE = next(place for place in range(300) if MODEL.predict(FRAME.iloc[[place]][
 
 @pytest.mark.parametrize("desired", ["d", ["b", "d"], "other"])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
-@pytest.mark.every(3)
 def test_methods_reach_what_is_wanted(method: Any, desired: Any) -> None:
     """The forest itself says one of the wanted classes of the answer, and the harness's checker accepts it."""
     question = pose(FRAME, "class", MODEL, desired=desired)
@@ -74,9 +73,11 @@ OF_CLASSES = (
 )  # fmt: skip
 
 
+SLOW = pytest.param(Robust(rho=0.02), marks=pytest.mark.slow)  # 9 s each
+
+
 @pytest.mark.parametrize("desired", ["d", ["b", "d"], "other"])
-@pytest.mark.parametrize("method", [*METHODS, Robust(rho=0.02)], ids=lambda method: type(method).__name__)
-@pytest.mark.every(3)
+@pytest.mark.parametrize("method", [*METHODS, SLOW], ids=lambda method: type(method).__name__)
 def test_methods_keep_the_laws(method: Any, desired: Any) -> None:
     """Two answers each, judged as before two classes."""
     question = pose(FRAME, "class", MODEL, desired=desired)

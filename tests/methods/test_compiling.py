@@ -64,7 +64,6 @@ def asked(question: Question, explainer: Explainer, problem: Problem) -> list[li
 
 
 @EVERY
-@pytest.mark.every(3)
 def test_an_explanation_compiles_nothing(question: Question) -> None:
     forget()
     problem = replace(question.problem)

@@ -81,7 +81,6 @@ def shuffled(asked: Asked, order: np.ndarray) -> Asked:
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-@pytest.mark.every(3)
 def test_a_value_does_not_depend_on_other_questions(metric: Any, asked: Asked) -> None:
     """Together, in another order, in halves, and each alone: the same bits."""
     together = metric.measure(asked)

@@ -73,6 +73,7 @@ def test_compas_is_answered(name: str, question: tuple[Problem, pd.DataFrame]) -
     method, (problem, factuals) = method_of(name), compas("rf") if name == "focus" else question
     assert method.refuses(problem) is None
     explainer, rows = method.fit(problem), []
+    assert getattr(explainer, "steps", True)  # what CARLA's searches have met is handed back where the clock ends them
     for row in range(5):
         factual = factuals.iloc[[row]]
         found = explainer.explain(factual, 1, np.random.default_rng(row), Deadline.after(60)).answers[0]

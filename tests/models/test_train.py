@@ -43,7 +43,6 @@ class Foreign(LogisticRegression):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.every(3)
 def test_a_stored_model_says_the_same(problem_of: Callable[[str], Problem], tmp_path: Path, model: str) -> None:
     """Predictions, scores and raw values of what was saved and loaded are equal to the last bit."""
     problem = problem_of(model)
@@ -56,7 +55,6 @@ def test_a_stored_model_says_the_same(problem_of: Callable[[str], Problem], tmp_
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.every(3)
 def test_a_model_decides_at_its_threshold(problem_of: Callable[[str], Problem], model: str) -> None:
     """``raw`` beyond ``raw_threshold`` is class 1, a regressor's ``raw`` its number: a method models what is said."""
     problem = problem_of(model)

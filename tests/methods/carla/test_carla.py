@@ -48,7 +48,6 @@ pytestmark = pytest.mark.skipif(not compat.installed(), reason=compat.ABSENT)
 
 @pytest.mark.parametrize("kind", ["lr", "rf"])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.every(3)
 def test_compas_is_answered_or_refused(name: str, kind: str) -> None:
     """At least one valid counterfactual that is a point of the space, or a sentence why there is none."""
     method, (problem, factuals) = method_of(name), compas(kind)
