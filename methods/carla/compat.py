@@ -265,6 +265,7 @@ def _mip_model(mip: ModuleType) -> type:
             check_clock()
             deadline = _deadline.get()
             if deadline is not None:
+                self.solver._lib.Highs_zeroAllClocks(self.solver._model)  # or earlier items' seconds count, too
                 self.max_seconds = max(deadline.left, 1e-3)
             return super().optimize(*args, **options)
 

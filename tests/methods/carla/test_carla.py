@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
@@ -266,6 +267,23 @@ def test_the_nearest_that_a_search_has_met_is_handed_back_when_the_clock_ends_it
     asked = toy.train.iloc[:0]
     (answer,) = explainer.explain(factual, 1, rng, Deadline.after(5)).answers
     assert (answer.row, answer.reason) == (None, Reason.TIME_LIMIT)
+
+
+def test_each_item_has_all_the_time_that_is_left() -> None:
+    """HiGHS adds up the seconds of a model's runs, and its limit is for their sum."""
+    model = compat._mip_model(importlib.import_module("mip"))()
+    chosen = [model.add_var(var_type="B") for _ in range(40)]
+    weights = np.random.default_rng(0).integers(20, 90, (2, 40)).tolist()
+    model += sum(w * x for w, x in zip(weights[0], chosen, strict=True)) <= 700
+    model.objective = -sum(w * x for w, x in zip(weights[1], chosen, strict=True))
+    longest = 0.0
+    with compat.running(np.random.default_rng(0), Deadline.after(60)):
+        began = time.monotonic()
+        for _ in range(20):
+            model.optimize()
+            longest = max(longest, model.solver._lib.Highs_getRunTime(model.solver._model))
+            model += chosen[0] + chosen[1] <= 1
+    assert longest < (time.monotonic() - began) / 3
 
 
 def test_a_linear_model_is_read(toy: Problem) -> None:
