@@ -26,6 +26,7 @@ from methods.scorecard.moves import MoveFinder, closeness_factor
 from methods.wrapping import Defaults, quiet, stated
 
 RESERVE = 0.15  # of the time limit: for what the library does before and after its solver's search
+LEFT = 0.25  # of the time limit: for fewer counterfactuals than were asked for
 GENERATE = "optbinning.scorecard.counterfactual.counterfactual:Counterfactual.generate"
 
 
@@ -169,15 +170,14 @@ class _Explainer:
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """The library's counterfactuals, whatever the model predicts for them; GAVE_UP for those it did not find.
 
-        Where there are none so many that differ, as many as there are.
+        Where there are none so many that differ, as many as there are; where time ends before so many are found, one.
         """
-        found = Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
-        for count in range(n, 0, -1):
-            if deadline.passed:
-                break
-            found = self._asked(factual, count, deadline)
+        found, counts = Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT), [*range(n, 0, -1)]
+        while counts and found.answers[0].row is None and not deadline.passed:
+            count = counts.pop(0)
+            found = self._asked(factual, count, deadline.sooner(LEFT) if counts else deadline)
             if found.answers[0].status is not Status.INFEASIBLE:
-                break
+                counts = counts[-1:]
         last, fewer = found.answers[0], Answer(Status.GAVE_UP, detail="OptBinning found no more that differ.")
         return found.padded(n, last if last.row is None else fewer)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -18,7 +19,7 @@ from omegaconf import OmegaConf
 from sklearn.linear_model import LogisticRegression
 from support.scorecards import SPACE, ask, toy, undesired
 
-from harness.core.explanation import Status
+from harness.core.explanation import Answer, Explanation, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
@@ -195,6 +196,27 @@ def published() -> Iterator[tuple[str, int, set[frozenset[tuple[str, str]]]]]:
         yield approach, int(most), {frozenset(zip(rows["feature"], rows["required"], strict=True))}
     groups = [rows for _, rows in several.groupby("counterfactual")]
     yield "weighted", 2, {frozenset(zip(rows["feature"], rows["required"], strict=True)) for rows in groups}
+
+
+@pytest.mark.parametrize(("ended", "counts"), [(Status.INFEASIBLE, [4, 3, 2, 1]), (Status.GAVE_UP, [4, 1])])
+def test_where_many_are_too_hard_one_is_asked_for(
+    problem_of: Callable[[str], Problem], monkeypatch: pytest.MonkeyPatch, ended: Status, counts: list[int]
+) -> None:
+    """So many do not exist: one fewer. Time ended: a quarter of it is left for a single one."""
+    problem, asked = problem_of("scorecard"), list[int]()
+    (factual,), start = undesired(problem, 1), time.monotonic()
+
+    def answer(factual: pd.DataFrame, n: int, deadline: Deadline) -> Explanation:
+        asked.append(n)
+        assert deadline.at - start == pytest.approx(10.0 if n == 1 else 7.5, abs=0.5)
+        row = problem.train.iloc[0].to_dict() if n == 1 else None
+        return Explanation((Answer(Status.FOUND if row else ended, row),) * n)
+
+    explainer = OptBinningCounterfactual().fit(problem)
+    monkeypatch.setattr(explainer, "_asked", answer)
+    found = explainer.explain(factual, 4, np.random.default_rng(0), Deadline(start + 10.0)).answers
+    assert asked == counts
+    assert [answer.status for answer in found] == [Status.FOUND, *[Status.GAVE_UP] * 3]
 
 
 def test_the_library_ends_before_the_clock(problem_of: Callable[[str], Problem]) -> None:
