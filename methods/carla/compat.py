@@ -151,6 +151,12 @@ def _patches() -> list[tuple[Any, str, Any]]:
         (modules["spheres_search"], "set", _Ordered),  # else columns are in the order of Python's hashes
         (modules["face_search"], "kneighbors_graph", _one_thread(modules["face_search"].kneighbors_graph)),
         (modules["face_search"], "radius_neighbors_graph", _one_thread(modules["face_search"].radius_neighbors_graph)),
+        (
+            modules["tweak"].FeatureTweak,
+            "esatisfactory_instance",
+            _timed(modules["tweak"].FeatureTweak.esatisfactory_instance),
+        ),
+        (modules["trees"], "get_prob_classification_tree", _timed(modules["trees"].get_prob_classification_tree)),
         (modules["builder"], "Model", _mip_model(modules["mip"])),
         (modules["builder"].RecourseBuilder, "_default_print_flag", False),
         (modules["flipset"].Flipset, "_add_to_df", lambda *_: None),  # a table for readers, by a removed pandas method
@@ -234,7 +240,17 @@ class _Ordered(list[Any]):
 
 def _one_thread(graph: Callable[..., Any]) -> Callable[..., Any]:
     """The graph function on one core; the library would take all."""
-    return lambda *args, n_jobs=None, **options: graph(*args, **options)
+    return _timed(lambda *args, n_jobs=None, **options: graph(*args, **options))
+
+
+def _timed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a loop in which the library asks the model seldom or never, with a look at the clock before."""
+
+    def timed(*args: Any, **options: Any) -> Any:
+        check_clock()
+        return function(*args, **options)
+
+    return timed
 
 
 def _mip_model(mip: ModuleType) -> type:

@@ -269,6 +269,20 @@ def test_the_nearest_that_a_search_has_met_is_handed_back_when_the_clock_ends_it
     assert (answer.row, answer.reason) == (None, Reason.TIME_LIMIT)
 
 
+def test_loops_that_ask_no_model_look_at_the_clock() -> None:
+    """Each leaf of Feature Tweak, each tree of FOCUS, each graph of FACE."""
+    modules = compat.library().modules
+    with compat.running(np.random.default_rng(0), Deadline.after(-1)):
+        for owner, name in (
+            (modules["tweak"].FeatureTweak, "esatisfactory_instance"),
+            (modules["trees"], "get_prob_classification_tree"),
+            (modules["face_search"], "kneighbors_graph"),
+            (modules["face_search"], "radius_neighbors_graph"),
+        ):
+            with pytest.raises(LateError):
+                getattr(owner, name)()
+
+
 def test_each_item_has_all_the_time_that_is_left() -> None:
     """HiGHS adds up the seconds of a model's runs, and its limit is for their sum."""
     model = compat._mip_model(importlib.import_module("mip"))()
