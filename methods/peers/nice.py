@@ -108,18 +108,20 @@ class _Explainer:
         if not (data.candidates_mask & (data.X_train_class == self.wanted)).any():
             lacking = "NICE found no training row that the model classifies as wanted, and rightly so."
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, lacking)
-        self.deadline = deadline
+        if deadline.passed:
+            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        self.deadline, ended = deadline.sooner(), Reason.FINISHED
         try:
             point = self.library.explain(self.codes.matrix(factual), target_class=[self.wanted])
-        except LateError:
-            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        except LateError:  # on the way from the nearest such row, with which it begins
+            point, ended = self.library.nearest_neighbour.find_neighbour(data.X), Reason.TIME_LIMIT
         finally:
             self.deadline = None
         (row,), (origin,) = plain(self.codes.frame(point)), plain(factual)
         if row == origin:
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "NICE handed the factual back.")
         filler = Answer(Status.GAVE_UP, detail="NICE gives one counterfactual.")
-        return Explanation((Answer(Status.FOUND, row),)).padded(n, filler)
+        return Explanation((Answer(Status.FOUND, row, ended),)).padded(n, filler)
 
     def _shares(self, matrix: np.ndarray) -> np.ndarray:
         check_clock(self.deadline)

@@ -158,6 +158,21 @@ def test_nice_hands_back_what_the_library_returns() -> None:
         assert answer.row == (None if point is factual else other.iloc[0].to_dict())
 
 
+@nice
+def test_nice_hands_back_the_row_that_it_begins_with_when_the_clock_ends_it() -> None:
+    problem = compas("lr")
+    factual, explainer = undesired(problem, 1), Nice("sparsity").fit(problem)
+    (expected,) = asked(Nice("none"), problem, factual).answers
+
+    def late(*_: Any) -> None:
+        raise LateError
+
+    explainer.library.optimizer.optimize = late
+    answers = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(5)).answers
+    assert [answer.row for answer in answers] == [expected.row, None]
+    assert (answers[0].status, answers[0].reason) == (Status.FOUND, Reason.TIME_LIMIT)
+
+
 @cfnow
 def test_cfnow_hands_back_what_the_library_returns() -> None:
     """In its order and of any class; without repeats and the factual itself."""
