@@ -36,12 +36,21 @@ class Reading:
         By feature, what fills its gaps, before its numbers are made intervals.
     clips
         By feature, the ends that its numbers are put to.
+
+    Raises
+    ------
+    DatasetError
+        For a number that fills gaps beyond the ends of its feature.
     """
 
     form: Form = field(default_factory=Form)
     intervals: Mapping[str, Intervals] = field(default_factory=dict)
     fills: Mapping[str, Any] = field(default_factory=dict)
     clips: Mapping[str, Clip] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for feature in self.clips.keys() & self.fills.keys():
+            self.clips[feature].check("missing", [self.fills[feature]])
 
     def filler(self, feature: str) -> Any:
         """What fills a person's gap in a feature, as the feature holds it; None where nothing does."""

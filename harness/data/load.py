@@ -76,10 +76,8 @@ def load_dataset(
     table = pd.concat(parts, ignore_index=True)
     raw, column, entries, gaps, lost = _selected(about, table)
     raw, clips, of_ends = _within(about, raw, entries, gaps)
-    if about.task == "regression":
-        labels, names = _numbers(about, raw[column]), ()
-    else:
-        labels, names = _classes(about, raw[column])
+    regression = about.task == "regression"
+    labels, names = (_numbers(about, raw[column]), ()) if regression else _classes(about, raw[column])
     in_last = raw.index.to_numpy() >= sum(map(len, parts[:-1]))
     train, test = train_and_test(name, about.split, labels, names, in_last, table.loc[raw.index])
     space, frame, fills, notices = _features(about, raw, entries, gaps, train)
@@ -98,8 +96,6 @@ def load_dataset(
         )
     dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
     fillers = {feature: whole.filler for feature, whole in fills.items() if whole.filler is not None}
-    for clip in clips.values():
-        clip.check("missing", [fillers[clip.feature]] if clip.feature in fillers else [])
     by_time = isinstance(about.split, Mapping) and about.split.get("time") is not None
     dataset = replace(dataset, reading=Reading(fills=fillers, clips=clips), by_time=by_time)
     if about.published is not None:
