@@ -30,6 +30,7 @@ Defaults = Mapping[str, LibraryDefault]  # a library's own, by the wrapper's nam
 REST, WANTED = "not wanted", "wanted"
 KEPT = 200  # tables of points that a search has met
 BLOCK = 32  # of them, which the model is asked about at once
+LATE = Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT)
 
 
 def stated(place: str, **settings: Any) -> dict[str, LibraryDefault]:
@@ -63,12 +64,13 @@ class Met:
     def __init__(self, problem: Problem) -> None:
         self.problem, self.parts = problem, deque[Any](maxlen=KEPT)
 
-    def explanation(self, factual: pd.DataFrame, n: int, reason: Reason = Reason.TIME_LIMIT) -> Explanation:
+    def explanation(self, factual: pd.DataFrame, n: int, none: Answer = LATE) -> Explanation:
         """Of those that the model gives what is wanted, the nearest n in l1 of scaled columns, without repeats.
 
-        ``reason`` says what ended the search. The model is asked about the nearest first, as little time is left.
+        ``none`` stands for those that are lacking, and says what ended the search. The model is asked about the nearest
+        first, as little time is left.
         """
-        none, rows = Answer(Status.GAVE_UP, reason=reason), list[dict[str, Any]]()
+        rows = list[dict[str, Any]]()
         if self.parts:
             space = self.problem.space
             frames = [space.decode(p, like=factual) if isinstance(p, np.ndarray) else p for p in self.parts]
@@ -80,7 +82,7 @@ class Met:
                 rows += plain(block[self.problem.valid(block)])
                 if len(rows) >= n:
                     break
-        return Explanation(tuple(Answer(Status.FOUND, row, reason) for row in rows[:n])).padded(n, none)
+        return Explanation(tuple(Answer(Status.FOUND, row, none.reason) for row in rows[:n])).padded(n, none)
 
 
 def missing(module: str, package: str) -> str | None:

@@ -59,10 +59,8 @@ class Clip:
             )
 
 
-def clip_of(feature: str, kind: Kind, entry: Mapping[str, Any]) -> Clip | None:
-    """The ends that a feature's attributes give; None where they give none."""
-    if "clip" not in entry:
-        return None
+def clip_of(feature: str, kind: Kind, entry: Mapping[str, Any]) -> Clip:
+    """The ends that a feature's attributes give; an infinite one is none."""
     low, high = (None if end is not None and math.isinf(end) else end for end in entry["clip"])
     return Clip(feature, kind, low, high, entry.get("special", ()))
 

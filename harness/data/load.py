@@ -129,10 +129,11 @@ def _within(
     """The rows with their numbers within the ends of ``clip``, these ends, and how many were not (empty for none)."""
     clips = {}
     for name, given in entries.items():
-        kind = _kind(name, raw[name], given, gaps[name])
-        clip = clip_of(name, kind, fitting_entry(name, kind, given))
-        if clip is not None and is_numeric_dtype(raw[name]) and not is_bool_dtype(raw[name]):
-            clips[name] = clip
+        if given.get("clip"):
+            kind = _kind(name, raw[name], given, gaps[name])
+            clip = clip_of(name, kind, fitting_entry(name, kind, given))
+            if is_numeric_dtype(raw[name]) and not is_bool_dtype(raw[name]):  # what is none is refused as such
+                clips[name] = clip
     made, line = clipped(about.name, raw, clips)
     return made, clips, line
 

@@ -256,7 +256,8 @@ class DiceExplainer:
         except ValueError as error:
             if "empty range for randrange" not in str(error):
                 raise
-            return self.model.met.explanation(factual, n, Reason.FINISHED)  # a population of one has no pairs
+            none = Answer(Status.GAVE_UP, detail="DiCE's genetic search fails on a population of one.")
+            return self.model.met.explanation(factual, n, none)
         except _library().explainer_interfaces.explainer_base.UserConfigValidationException as error:
             if not str(error).startswith("No counterfactuals found"):
                 raise

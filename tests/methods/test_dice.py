@@ -398,3 +398,4 @@ def test_a_population_of_one_ends_the_search(forest: Problem, monkeypatch: pytes
         assert [answer.status for answer in answers] == [Status.FOUND, Status.GAVE_UP]
         assert {answer.reason for answer in answers} == {Reason.FINISHED}
         assert answers[0].row == wanted.iloc[0].to_dict()
+        assert answers[1].detail == "DiCE's genetic search fails on a population of one."

@@ -40,6 +40,7 @@ from methods.carla.revise import Revise
 from methods.carla.wachter import Wachter
 from methods.ce_ocl import CeOcl
 from methods.dice import Dice
+from methods.wrapping import Met
 
 GRADIENT = ("wachter", "revise", "cruds", "clue", "dice_gradient")  # follow the model's gradient
 NAMES = (*GRADIENT, "cchvae", "focus")
@@ -188,6 +189,7 @@ def test_gradients_are_the_models(estimator: Any, wanted: str, threshold: float 
     problem = Problem(SPACE, classifier, frame, labels, Label(wanted))
     asked = Question(problem, Columns(SPACE))
     module = module_of(problem, asked)
+    asked.met = Met(problem)  # what is wanted of the rows that are asked about is kept
     rows = np.clip(SPACE.encode(frame) + np.random.default_rng(1).normal(0, 0.04, (len(frame), 7)), 0, 1)
     rows[:, 3:] = np.rint(rows[:, 3:])
     shares = module(torch.tensor(rows)).numpy()
@@ -197,6 +199,9 @@ def test_gradients_are_the_models(estimator: Any, wanted: str, threshold: float 
         shares[:, 1], expit(sign * (classifier.raw(decoded) - classifier.raw_threshold)), atol=1e-6
     )
     np.testing.assert_array_equal(shares[:, 1] > 0.5, problem.valid(decoded))
+    kept = SPACE.decode(np.concatenate([rows[:0], *asked.met.parts]))
+    pd.testing.assert_frame_equal(kept, decoded[problem.valid(decoded)].reset_index(drop=True))
+    asked.met = None
 
     place, point = 0, rows[:1].copy()  # the one feature that is not rounded
     given = torch.tensor(point, requires_grad=True)
