@@ -40,7 +40,7 @@ from methods.carla.feature_tweak import FeatureTweak
 from methods.carla.growing_spheres import GrowingSpheres
 from methods.carla.method import CarlaExplainer
 from methods.estimators.gradients import linear
-from methods.wrapping import LateError
+from methods.wrapping import LateError, Met
 
 STRANGERS = ("tensorflow", "keras", "torchvision", "seaborn")
 
@@ -246,7 +246,7 @@ def test_a_question_says_what_the_model_says(toy: Problem) -> None:
 
 @pytest.mark.parametrize("steps", [True, False])
 def test_the_nearest_that_a_search_has_met_is_handed_back_when_the_clock_ends_it(toy: Problem, steps: bool) -> None:
-    """Where its points are candidates: by brute force the nearest two rows of the wanted class, then none."""
+    """Where its points are candidates: by brute force the nearest forty rows of the wanted class, then none."""
     question, factual = Question(toy, Columns(SPACE)), toy.train.loc[~toy.valid(toy.train)].iloc[[0]]
     asked, rng = toy.train, np.random.default_rng(0)
 
@@ -256,18 +256,32 @@ def test_the_nearest_that_a_search_has_met_is_handed_back_when_the_clock_ends_it
         raise LateError
 
     explainer = CarlaExplainer("a search", question, late, steps=steps)
-    found = explainer.explain(factual, 2, rng, Deadline.after(5)).answers
+    found = explainer.explain(factual, 40, rng, Deadline.after(5)).answers
     assert {answer.reason for answer in found} == {Reason.TIME_LIMIT}
     if not steps:
-        assert [answer.row for answer in found] == [None, None]
+        assert [answer.row for answer in found] == [None] * 40
         return
     wanted = toy.train.loc[toy.valid(toy.train)].drop_duplicates()
     far = np.abs(SPACE.encode(wanted) - SPACE.encode(factual)).sum(axis=1)
     points = SPACE.encode(SPACE.frame([answer.row for answer in found]))
-    assert np.abs(points - SPACE.encode(factual)).sum(axis=1) == pytest.approx(np.sort(far)[:2])
+    assert np.abs(points - SPACE.encode(factual)).sum(axis=1) == pytest.approx(np.sort(far)[:40])
     asked = toy.train.iloc[:0]
     (answer,) = explainer.explain(factual, 1, rng, Deadline.after(5)).answers
     assert (answer.row, answer.reason) == (None, Reason.TIME_LIMIT)
+
+
+def test_the_model_is_asked_about_the_nearest_first(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the clock has ended a search, little time is left; what is not wanted is nobody's counterfactual."""
+    met, judged, valid = Met(toy), list[int](), Problem.valid
+    met.parts.append(toy.train)
+    monkeypatch.setattr(Problem, "valid", lambda self, frame: judged.append(len(frame)) or valid(self, frame))
+    factual = toy.train.loc[toy.valid(toy.train)].iloc[[0]]
+    judged.clear()
+    assert met.explanation(factual, 1).answers[0].row == factual.iloc[0].to_dict()
+    assert sum(judged) < len(toy.train) / 2
+    refused = toy.train.loc[~valid(toy, toy.train)].iloc[[0]]
+    (answer,) = met.explanation(refused, 1).answers
+    assert valid(toy, SPACE.frame([answer.row]))[0]
 
 
 def test_loops_that_ask_no_model_look_at_the_clock() -> None:

@@ -122,6 +122,21 @@ def test_treecf_answers_on_compas(backend: str) -> None:
     assert found
 
 
+@installed("treecf", "treecf")
+@pytest.mark.parametrize(("backend", "most"), [("exact", 3.04), ("genetic", 3.8)])
+def test_treecf_ends_before_the_clock(monkeypatch: pytest.MonkeyPatch, backend: str, most: float) -> None:
+    """Of four seconds a twentieth is left for the answer; the exact search takes a quarter more than it is given."""
+    problem, budgets = compas("rf"), list[float]()
+    explainer = TreeCf(backend=backend).fit(problem)
+
+    def explain(*_: Any, time_budget_s: float, **__: Any) -> None:
+        budgets.append(time_budget_s)
+
+    monkeypatch.setattr(type(explainer), "_explainer", lambda *_: SimpleNamespace(explain=explain))
+    explainer.explain(undesired(problem, 1), 1, np.random.default_rng(0), Deadline.after(4))
+    assert budgets == [pytest.approx(most, abs=0.05)]
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_further_counterfactuals_differ_or_are_given_up(method: Any) -> None:
     """NICE has one only; CFNOW as many as it met, of somebody with prior convictions: it moves no number from 0."""
@@ -318,6 +333,30 @@ def test_cfnow_ends_where_no_step_is_left() -> None:
     (answer,) = asked(Cfnow(), problem, problem.train.iloc[[0]], 1, 60).answers
     assert (answer.status, answer.reason) == (Status.GAVE_UP, Reason.FINISHED)
     assert time.monotonic() - began < 20
+
+
+@cfnow
+@pytest.mark.parametrize("strategy", ["greedy", "random"])
+def test_cfnow_goes_on_with_what_a_search_without_end_has_found(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    """Of the greedy one, which takes the same steps again; of a random one, which may draw others, the clock's end."""
+    problem = compas("lr")
+    factual, other = undesired(problem).iloc[[0]], undesired(problem).iloc[[1]]
+    explainer, finder = Cfnow(strategy).fit(problem), importlib.import_module("cfnow.cf_finder")
+    began = time.monotonic()
+
+    def steps(cf_unique: list[Any]) -> list[Any]:
+        cf_unique += list(problem.space.encode(other)[:, explainer.shown])
+        while time.monotonic() - began < 8:
+            explainer.library._create_factual_changes()
+        return []
+
+    monkeypatch.setattr(explainer.library, "_create_factual_changes", lambda: None)
+    monkeypatch.setattr(explainer.library, "_greedy_generator", steps)
+    explainer.search = lambda *_, **__: SimpleNamespace(cfs=finder._greedy_generator(cf_unique=[]))
+    (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(2)).answers
+    found = (Status.FOUND, Reason.FINISHED) if strategy == "greedy" else (Status.GAVE_UP, Reason.TIME_LIMIT)
+    assert (answer.status, answer.reason) == found
+    assert time.monotonic() - began < 4
 
 
 @cfnow
