@@ -113,7 +113,7 @@ def _verify(options: argparse.Namespace) -> int:
     print("".join(f"{line}\n" for line in unlike), end="", file=sys.stderr)
     wrong = check([options.file], doubts=misstated)
     print(
-        "not looked at again: proofs that nothing nearer, or nothing at all, exists; scores that need training rows or "
+        "not looked at again: proofs, but by what other methods found; scores that need training rows or "
         "ask the model, as of plausibility and robustness"
     )
     return int(bool(unlike or wrong))

@@ -16,6 +16,7 @@ from harness.core.errors import HarnessError, short
 from harness.core.wording import UNCHECKED
 from harness.evaluation import retrained
 from harness.evaluation.checker import FAULTS, judge
+from harness.evaluation.proofs import contradicted
 from harness.reports import registry
 from harness.store.run import StoredRun, stored_runs
 
@@ -77,16 +78,32 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
             regions = f"; {unsettled} regions {UNCHECKED}" if unsettled else ""
             gone = f"; {absent} retrained models are not in this cache: {UNCHECKED}" if absent else ""
             print(f"{run.label}: {present} counterfactuals: {listed or 'none'}{regions}{gone}")
-            read.append(run)
+            read.append((run, verdicts))
             for sentence in wrongs:
                 print(f"{run.label}: {sentence}", file=sys.stderr)
-        doubted += 0 if faults > before_this else _say_what_is_excluded(read)
+        doubted += _say_what_is_contradicted(read)
+        doubted += 0 if faults > before_this else _say_what_is_excluded([run for run, _ in read])
     print(f"{total} stored counterfactuals checked, {faults} of them do not hold")
     if missed:
         print(f"{missed} more are not valid, by methods that claim nothing of them")
     if unread:
         print(f"{unread} runs could not be read", file=sys.stderr)
     return 1 if faults or unread or doubted else 0
+
+
+def _say_what_is_contradicted(read: Sequence[tuple[StoredRun, list[dict[str, Any]]]]) -> int:
+    """Print which proofs of some runs a counterfactual contradicts; how many, or 1 where that cannot be told."""
+    try:
+        said, held = contradicted(read)
+    except Exception as fault:
+        if not any(run.packed for run, _ in read):
+            raise
+        said, held = [f"proofs cannot be held against counterfactuals ({short(fault)})."], 0
+    for sentence in said:
+        print(sentence, file=sys.stderr)
+    if held:
+        print(f"{held} proofs were held against all that methods found for the same question: {len(said)} are wrong")
+    return len(said)
 
 
 def _say_what_is_excluded(read: Sequence[StoredRun]) -> bool:

@@ -49,7 +49,7 @@ def cell(problem: Problem, tmp_path: Path) -> StoredRun:
     method = Nearest()
     cell = StoredRun(tmp_path / "answers" / "toy-lr-nearest")
     factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:4]
-    meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 2}
+    meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 2, "config": {}}
     targets = dict.fromkeys(factuals.index, problem.target)
     cell.start(meta, problem.space, problem.classifier, targets, method.objective(problem), factuals)
     explainer, timing = method.fit(problem), {"seconds": 0.1, "fit_seconds": 0.1, "late": False}

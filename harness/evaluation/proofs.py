@@ -1,0 +1,130 @@
+"""Whether what methods prove of a question holds against every counterfactual that others found for it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.equation import Equation
+from harness.core.explanation import Status
+from harness.core.objective import Objective, tolerance
+from harness.core.space import Space
+from harness.core.tolerances import LIMIT_MET
+from harness.store.codec import to_plain
+from harness.store.run import StoredRun, model_of
+
+FEW = 5  # points of one question that are asked whether they are in a hull
+Point = tuple[str, Mapping[str, Any]]  # whose it is, and its decoded values
+
+
+@dataclass
+class Found:
+    """The counterfactuals of some runs that the model and the constraints of their questions take, by question."""
+
+    points: dict[str, list[Point]] = field(default_factory=dict)
+
+    def add(self, run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> None:
+        """Take in a run's; late and repeated ones contradict a proof as well as others do."""
+        fine = {(v["factual"], v["ce"]) for v in verdicts if v.get("valid") and not v["incoherent"] + v["violations"]}
+        asked = questions(run)
+        for row in run.rows():
+            if (row["factual"], row["ce"]) in fine:
+                self.points.setdefault(asked[row["factual"]], []).append((run.label, row["row"]))
+
+    def against(self, run: StoredRun) -> tuple[list[str], int]:
+        """Sentences about proofs of a run that a point contradicts; and how many proofs there were points against.
+
+        Looked at are lower bounds on the objective of a question's first answer, and proofs that it has none, of which
+        each point is an instance that keeps to the method's own limits and equations. What a method says of a domain of
+        its own, or of a group, is no statement about other methods' points.
+        """
+        objective = run.objective
+        proven = [(row, bound) for row in run.rows() if (bound := _bound(row)) is not None]
+        if objective is None or objective.domain or run.groups() or not proven:
+            return [], 0
+        (frame, _), asked, imposed = run.factuals(), questions(run), run.equations if objective.causal else ()
+        said, held = [], 0
+        for row, bound in proven:
+            if not (points := self.points.get(asked[row["factual"]])):
+                continue
+            held += 1
+            if nearer := _nearer(objective, imposed, run.space, frame.loc[[row["factual"]]], points, bound):
+                what = f"none is nearer than {bound:.9g}" if math.isfinite(bound) else "there is none"
+                whose, value = nearer
+                said.append(f"it proves of question {row['factual']} that {what}, and {whose} has one at {value:.9g}")
+        return said, held
+
+
+def questions(run: StoredRun) -> dict[Any, str]:
+    """By factual, all that a proof is about: the person, what is wanted, the constraints and the model."""
+    frame, targets = run.factuals()
+    about = json.dumps([run.meta["space"], model_of(run)], sort_keys=True, default=str)
+    people = zip(frame.index, frame.to_dict("records"), strict=True)
+    return {factual: json.dumps([about, to_plain(row), to_plain(targets[factual])]) for factual, row in people}
+
+
+def contradicted(judged: Sequence[tuple[StoredRun, Sequence[Mapping[str, Any]]]]) -> tuple[list[str], int]:
+    """Of some runs, each with its verdicts, a sentence for each proof that a counterfactual of any of them contradicts;
+    and how many proofs there were counterfactuals to hold against."""
+    found, said, held = Found(), list[str](), 0
+    for run, verdicts in judged:
+        found.add(run, verdicts)
+    for run, _ in judged:
+        sentences, looked = found.against(run)
+        said += [f"{run.label}: {sentence}" for sentence in sentences]
+        held += looked
+    return said, held
+
+
+def _bound(row: Mapping[str, Any]) -> float | None:
+    """What a row proves that no counterfactual is below; further ones are to differ, of which it proves less."""
+    if row["ce"] != 1:
+        return None
+    if row["status"] == Status.INFEASIBLE:
+        return math.inf
+    return None if row["bound"] is None else float(row["bound"])
+
+
+def _nearer(
+    objective: Objective,
+    imposed: Sequence[Equation],
+    space: Space,
+    factual: pd.DataFrame,
+    points: Sequence[Point],
+    bound: float,
+) -> tuple[str, float] | None:
+    """Whose point has the least objective of those below a bound that a method's own limits and equations take, and it.
+
+    None without any. Whether a point is in a hull is a program of its own: only the nearest few are asked that.
+    """
+    rows = space.frame([row for _, row in points])
+    values = objective.evaluate(space, factual, rows)
+    squared = any(term.name == "l2sq" for term in objective.terms)
+    below = [k for k in np.argsort(values) if values[k] < bound - tolerance(values[k], squared)]
+    quick = tuple(limit for limit in objective.limits if limit.term.name != "slack")
+    below = _kept(replace(objective, limits=quick), imposed, space, factual, rows, below)
+    for place in _kept(objective, (), space, factual, rows, below[:FEW]):
+        return points[place][0], float(values[place])
+    return None
+
+
+def _kept(
+    objective: Objective,
+    imposed: Sequence[Equation],
+    space: Space,
+    factual: pd.DataFrame,
+    rows: pd.DataFrame,
+    places: Sequence[int],
+) -> list[int]:
+    """Of some places of rows, those that keep to limits and equations."""
+    some = rows.iloc[list(places)]
+    fine = np.array([not names for names in objective.exceeded(space, factual, some)], dtype=bool)
+    for equation in imposed:
+        fine &= np.abs(equation.residual(space, factual, some)) <= LIMIT_MET
+    return [place for place, kept in zip(places, fine, strict=True) if kept]

@@ -1,0 +1,189 @@
+"""Proofs are held against what others found: of the loans, an income v is (v - 30) / 100 from the factual's."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.tables import started
+
+from harness import check
+from harness.core.classifier import Classifier
+from harness.core.equation import Equation, Formula
+from harness.core.inputs import Affine
+from harness.core.objective import Limit, Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Space
+from harness.core.target import Label
+from harness.evaluation import checker, proofs
+from harness.store.run import StoredRun
+from metrics import _example as loans
+
+NEAREST = Objective((Term("l1"),))
+
+
+def earning(income: float, **others: Any) -> dict[str, Any]:
+    return loans.factual.iloc[0].to_dict() | {"income": income} | others
+
+
+def proving(folder: Path, bound: float | None, objective: Objective, **changes: Any) -> StoredRun:
+    """A run that answers with an income of 90, or with none where it proves that; its row with further changes."""
+    run = started(folder, loans.problem, loans.factual, [earning(90.0)], method="exact")
+    run.put_objective(objective)
+    row = run.rows()[0] | {"bound": bound, "status": "OPTIMAL", "objective": None} | changes
+    (run.path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    return run
+
+
+def within(low: float, high: float) -> Limit:
+    """The hull of the factual with two incomes."""
+    points = loans.SPACE.encode(loans.SPACE.frame([earning(low), earning(high)]))
+    return Limit(Term("slack", params={"points": points, "norm": 1}), 0.0)
+
+
+def told(*runs: StoredRun) -> tuple[list[str], int]:
+    return proofs.contradicted([(run, checker.verdicts(run)) for run in runs])
+
+
+def rival(folder: Path, income: float, problem: Problem = loans.problem, age: int = 30, years: int = 30) -> StoredRun:
+    """Somebody of an age is answered with an income, and ``years``."""
+    factual = loans.factual.assign(age=age)
+    return started(folder, problem, factual, [earning(income, age=years)], method="rival")
+
+
+@pytest.mark.parametrize(
+    ("bound", "income", "wrong"),
+    [
+        (0.5, 80.0, False),
+        (0.4, 80.0, False),
+        (0.5 + 5e-7, 80.0, False),
+        (0.5 + 5e-6, 80.0, True),
+        (0.55, 80.0, True),
+        (0.6 + 5e-6, 95.0, True),  # by its own point
+        (0.55, 40.0, False),  # no counterfactual: refused
+    ],
+)
+def test_a_bound_is_held_against_the_nearest_point(tmp_path: Path, bound: float, income: float, wrong: bool) -> None:
+    said, held = told(proving(tmp_path, bound, NEAREST), rival(tmp_path, income))
+    assert held == 1
+    whose, distance = ("rival", 0.5) if income == 80.0 else ("exact", 0.6)
+    expected = (
+        f"loans/tree/exact: it proves of question 0 that none is nearer than {bound:.9g}, and loans/tree/{whose} "
+    )
+    assert said == ([f"{expected}has one at {distance}"] if wrong else [])
+
+
+@pytest.mark.parametrize(("power", "wrong"), [("l1", False), ("l2sq", True)])
+def test_a_small_square_is_known_more_exactly(tmp_path: Path, power: str, wrong: bool) -> None:
+    bound = {"l1": 0.21, "l2sq": 0.21**2}[power] + 2e-7
+    said, held = told(proving(tmp_path, bound, Objective((Term(power),))), rival(tmp_path, 51.0))
+    assert (len(said), held) == (int(wrong), 1)
+
+
+def test_that_there_is_none_is_a_proof(tmp_path: Path) -> None:
+    none = {"status": "INFEASIBLE", "row": None}
+    said, held = told(proving(tmp_path, None, NEAREST, **none), rival(tmp_path, 80.0))
+    assert held == 1
+    assert said == ["loans/tree/exact: it proves of question 0 that there is none, and loans/tree/rival has one at 0.5"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "wrong", "held"),
+    [
+        (replace(NEAREST, limits=(Limit(Term("l0"), 1),)), 1, 1),
+        (replace(NEAREST, limits=(Limit(Term("l0"), 0.5),)), 0, 1),  # nobody changes less than one feature
+        (replace(NEAREST, limits=(within(80.0, 90.0),)), 1, 1),
+        (replace(NEAREST, limits=(within(81.0, 90.0),)), 0, 1),
+        (replace(NEAREST, domain={"rows": "of a list"}), 0, 0),
+        (None, 0, 0),
+    ],
+)
+def test_only_points_that_the_proof_is_about_contradict_it(
+    tmp_path: Path, objective: Objective | None, wrong: int, held: int
+) -> None:
+    exact = proving(tmp_path, 0.55, NEAREST)
+    exact.update(objective=None) if objective is None else exact.put_objective(objective)
+    said, looked = told(exact, rival(tmp_path, 80.0))
+    assert (len(said), looked) == (wrong, held)
+
+
+@pytest.mark.parametrize(
+    ("bound", "change"), [(0.55, {"ce": 2}), (None, {}), (None, {"status": "GAVE_UP", "row": None})], ids=str
+)
+def test_what_proves_nothing_of_all_points_is_not_looked_at(
+    tmp_path: Path, bound: float | None, change: dict[str, Any]
+) -> None:
+    """A second answer is to differ from the first, so that its bound may be above the nearest point."""
+    assert told(proving(tmp_path, bound, NEAREST, **change), rival(tmp_path, 80.0)) == ([], 0)
+
+
+FREE = Space(tuple(replace(f, actionability="free") for f in loans.SPACE.features))
+OTHERS = {
+    "person": {"age": 29},
+    "model": {"problem": loans.linear},
+    "target": {"problem": replace(loans.problem, target=Label("refused")), "income": 40.0},
+    "space": {"problem": replace(loans.problem, space=FREE), "income": 51.0, "years": 29},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_points_of_other_questions_say_nothing(tmp_path: Path, other: str) -> None:
+    point = rival(tmp_path, **({"income": 80.0} | OTHERS[other]))
+    assert checker.verdicts(point)[0]["verdict"] == "accepted"
+    assert told(proving(tmp_path, 0.6, NEAREST), point) == ([], 1)  # its own point
+
+
+def test_points_that_the_question_forbids_say_nothing(tmp_path: Path) -> None:
+    """Nobody grows younger."""
+    assert told(proving(tmp_path, 0.6, NEAREST), rival(tmp_path, 51.0, years=29)) == ([], 1)
+
+
+def test_proofs_of_groups_are_not_about_a_single_person(tmp_path: Path) -> None:
+    group = proving(tmp_path, 0.55, NEAREST)
+    group.append_group({"group": "all", "factuals": [0], "points": []})
+    assert proofs.contradicted([(group, []), (point := rival(tmp_path, 80.0), checker.verdicts(point))]) == ([], 0)
+
+
+def test_late_points_contradict_a_proof_as_well(tmp_path: Path) -> None:
+    late = rival(tmp_path, 80.0)
+    (late.path / "rows.jsonl").write_text(json.dumps(late.rows()[0] | {"late": True, "seconds": 9.0}) + "\n")
+    assert len(told(proving(tmp_path, 0.55, NEAREST), late)[0]) == 1
+
+
+def test_points_off_an_imposed_equation_say_nothing() -> None:
+    """Age is to rise by a year for each 10 of income: of two points the farther keeps to it."""
+    equation = Equation("age", Classifier(Formula((0.1,)), (Affine("income"),)))
+    points = [("off", earning(80.0)), ("on", earning(80.0, age=35))]
+    found = proofs._nearer(NEAREST, [equation], loans.SPACE, loans.factual, points, 1.0)
+    assert found is not None
+    assert found[0] == "on"
+    assert found[1] == pytest.approx(0.5 + 5 / 40)
+
+
+def test_check_fails_where_a_proof_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exact = proving(tmp_path, 0.5, NEAREST)
+    rival(tmp_path, 80.0)
+    assert check.main([str(tmp_path)]) == 0
+    assert (
+        "1 proofs were held against all that methods found for the same question: 0 are wrong"
+        in capsys.readouterr().out
+    )
+    row = exact.rows()[0] | {"bound": 0.55}
+    (exact.path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    assert check.main([str(tmp_path)]) == 1
+    assert "that none is nearer than 0.55, and loans/tree/rival has one at 0.5" in capsys.readouterr().err
+
+
+def test_the_nearest_that_keeps_to_the_limits_is_named(tmp_path: Path) -> None:
+    """Six are nearer, and change more than one feature."""
+    exact = proving(tmp_path, 0.55, replace(NEAREST, limits=(Limit(Term("l0"), 1),)))
+    many = [(f"{income}", earning(income, age=31)) for income in range(51, 57)]
+    points = [("far", earning(80.0)), *many, ("near", earning(75.0)), ("middle", earning(76.0))]
+    found = proofs.Found(dict.fromkeys(proofs.questions(exact).values(), points))
+    assert found.against(exact) == (
+        ["it proves of question 0 that none is nearer than 0.55, and near has one at 0.45"],
+        1,
+    )
