@@ -52,6 +52,7 @@ def composed(*overrides: str) -> DictConfig:
 
 
 @pytest.mark.parametrize(("group", "choice"), EVERY)
+@pytest.mark.every(3)
 def test_it_composes(group: str, choice: str) -> None:
     """With the defaults of everything else; interpolations resolve, and its name is the one chosen."""
     config = composed(f"{'+' if group == 'experiment' else ''}{group}={choice}")

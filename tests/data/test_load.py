@@ -67,6 +67,7 @@ def load(tmp_path):
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.every(3)
 def test_config(path):
     """Every packaged description fits its data, and what it desires occurs in both splits."""
     dataset = load_dataset(**described(path))

@@ -93,7 +93,10 @@ MET = [
     of(
         method,
         model,
-        slow=method in LONG or (method not in {GENERAL, "ce_ocl"} and model not in QUICK) or (method, model) in LENGTHY,
+        slow=method in LONG
+        or (method not in {GENERAL, "ce_ocl"} and model not in QUICK)
+        or model not in MODEL_KINDS
+        or (method, model) in LENGTHY,
     )
     for method, model in product(METHODS, MODELS)
     if (model in MODEL_KINDS and method in METHOD_KINDS)
@@ -189,6 +192,7 @@ CLAIMS = (laws.as_many_answers_as_asked, laws.a_claim_is_the_objective, laws.a_b
 
 
 @pytest.mark.parametrize("method", [of(name, slow=name in LONG) for name in METHOD_KINDS])
+@pytest.mark.every(2)
 def test_costs_of_ones_own(small: Callable[[str, str], Case], method: str) -> None:
     case = small(method, "rf")
     prices = {name: entry for name, entry in PRICES.items() if name in case.problem.space.names}
@@ -225,6 +229,7 @@ def own_case(name: str, method: str) -> Case:
 @pytest.mark.parametrize(
     ("method", "name"), [of(*pair, slow=pair[0] in LONG | {"robust"}) for pair in product(METHOD_KINDS, SETTINGS)]
 )
+@pytest.mark.every(3)
 def test_method_on_a_model_from_a_file(method: str, name: str) -> None:
     laws.judge(own_case(name, method), *laws.ALL)
 

@@ -140,7 +140,7 @@ def crossings(problem: Problem, origin: np.ndarray, squared: bool) -> float:
 @pytest.mark.parametrize(
     "seed", [*(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1)), *range(2, 8)]
 )  # 25 s
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 def test_a_ball_in_the_plane_has_the_cost_of_the_best_crossing(seed: int, squared: bool) -> None:
     """Proven, and neither cheaper nor dearer than what all lines and circles of the plane allow."""
     problem = forest(seed, 2)
