@@ -84,8 +84,8 @@ def test_many_features_without_a_limit_on_changes(n: int) -> None:
     explainer = Scorecard(max_changes=None).fit(problem)
     for factual in refused(problem, 2)[1:]:
         began = time.monotonic()
-        found = explainer.explain(factual, n, np.random.default_rng(0), Deadline.after(2.0))
-        assert time.monotonic() - began < 2.4
+        found = explainer.explain(factual, n, np.random.default_rng(0), Deadline.after(4.0))
+        assert time.monotonic() - began < 4.8
         assert [answer.status for answer in found.answers] == [Status.FOUND] * n
         assert len({tuple(sorted(answer.row.items())) for answer in found.answers if answer.row}) == n
         if n == 1:
