@@ -19,7 +19,8 @@ from harness.core.tolerances import LIMIT_MET
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun, model_of
 
-FEW = 5  # points of one question that are asked whether they are in a hull
+HULL = "slack"  # the distance from one
+FEW = 5  # points of one question that are held against a hull
 Point = tuple[str, Mapping[str, Any]]  # whose it is, and its decoded values
 
 
@@ -55,9 +56,10 @@ class Found:
                 continue
             held += 1
             if nearer := _nearer(objective, imposed, run.space, frame.loc[[row["factual"]]], points, bound):
-                what = f"none is nearer than {bound:.9g}" if math.isfinite(bound) else "there is none"
                 whose, value = nearer
-                said.append(f"it proves of question {row['factual']} that {what}, and {whose} has one at {value:.9g}")
+                least = f"that no objective is below {bound:.9g}, and {whose} reaches {value:.9g}"
+                none = f"that there is no counterfactual, and {whose} has one"
+                said.append(f"it proves of question {row['factual']} {least if math.isfinite(bound) else none}")
         return said, held
 
 
@@ -99,19 +101,29 @@ def _nearer(
     points: Sequence[Point],
     bound: float,
 ) -> tuple[str, float] | None:
-    """Whose point has the least objective of those below a bound that a method's own limits and equations take, and it.
+    """Whose point is below a bound, and at what, of those that a method's own limits and equations take: the least.
 
-    None without any. Whether a point is in a hull is a program of its own: only the nearest few are asked that.
+    None without any. Whether a point is in a hull, or how far from it, is a program of its own: asked that are only the
+    few that lie least below the bound otherwise, of which the hull is likeliest to hold one.
     """
     rows = space.frame([row for _, row in points])
+    limits = tuple(limit for limit in objective.limits if limit.term.name != HULL)
+    quick = replace(objective, terms=tuple(term for term in objective.terms if term.name != HULL), limits=limits)
+    below = _kept(quick, imposed, space, factual, rows, _below(quick, space, factual, rows, bound))
+    if len(quick.terms) + len(limits) < len(objective.terms) + len(objective.limits):
+        few = rows.iloc[below[-FEW:]]
+        places = [below[-FEW:][place] for place in _below(objective, space, factual, few, bound)]
+        below = _kept(objective, (), space, factual, rows, places)
+    if not below:
+        return None
+    return points[below[0]][0], float(objective.evaluate(space, factual, rows.iloc[below[:1]]).item())
+
+
+def _below(objective: Objective, space: Space, factual: pd.DataFrame, rows: pd.DataFrame, bound: float) -> list[int]:
+    """The places of rows whose objective is below a bound, the least first."""
     values = objective.evaluate(space, factual, rows)
     squared = any(term.name == "l2sq" for term in objective.terms)
-    below = [k for k in np.argsort(values) if values[k] < bound - tolerance(values[k], squared)]
-    quick = tuple(limit for limit in objective.limits if limit.term.name != "slack")
-    below = _kept(replace(objective, limits=quick), imposed, space, factual, rows, below)
-    for place in _kept(objective, (), space, factual, rows, below[:FEW]):
-        return points[place][0], float(values[place])
-    return None
+    return [k for k in np.argsort(values, kind="stable") if values[k] < bound - tolerance(values[k], squared)]
 
 
 def _kept(

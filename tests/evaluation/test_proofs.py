@@ -71,9 +71,9 @@ def test_a_bound_is_held_against_the_nearest_point(tmp_path: Path, bound: float,
     assert held == 1
     whose, distance = ("rival", 0.5) if income == 80.0 else ("exact", 0.6)
     expected = (
-        f"loans/tree/exact: it proves of question 0 that none is nearer than {bound:.9g}, and loans/tree/{whose} "
+        f"loans/tree/exact: it proves of question 0 that no objective is below {bound:.9g}, and loans/tree/{whose} "
     )
-    assert said == ([f"{expected}has one at {distance}"] if wrong else [])
+    assert said == ([f"{expected}reaches {distance}"] if wrong else [])
 
 
 @pytest.mark.parametrize(("power", "wrong"), [("l1", False), ("l2sq", True)])
@@ -87,7 +87,9 @@ def test_that_there_is_none_is_a_proof(tmp_path: Path) -> None:
     none = {"status": "INFEASIBLE", "row": None}
     said, held = told(proving(tmp_path, None, NEAREST, **none), rival(tmp_path, 80.0))
     assert held == 1
-    assert said == ["loans/tree/exact: it proves of question 0 that there is none, and loans/tree/rival has one at 0.5"]
+    assert said == [
+        "loans/tree/exact: it proves of question 0 that there is no counterfactual, and loans/tree/rival has one"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,8 @@ def test_that_there_is_none_is_a_proof(tmp_path: Path) -> None:
         (replace(NEAREST, limits=(Limit(Term("l0"), 0.5),)), 0, 1),  # nobody changes less than one feature
         (replace(NEAREST, limits=(within(80.0, 90.0),)), 1, 1),
         (replace(NEAREST, limits=(within(81.0, 90.0),)), 0, 1),
+        (replace(NEAREST, terms=(*NEAREST.terms, within(80.0, 90.0).term)), 1, 1),
+        (replace(NEAREST, terms=(*NEAREST.terms, within(86.0, 90.0).term)), 0, 1),
         (replace(NEAREST, domain={"rows": "of a list"}), 0, 0),
         (None, 0, 0),
     ],
@@ -174,7 +178,7 @@ def test_check_fails_where_a_proof_is_wrong(tmp_path: Path, capsys: pytest.Captu
     row = exact.rows()[0] | {"bound": 0.55}
     (exact.path / "rows.jsonl").write_text(json.dumps(row) + "\n")
     assert check.main([str(tmp_path)]) == 1
-    assert "that none is nearer than 0.55, and loans/tree/rival has one at 0.5" in capsys.readouterr().err
+    assert "that no objective is below 0.55, and loans/tree/rival reaches 0.5" in capsys.readouterr().err
 
 
 def test_the_nearest_that_keeps_to_the_limits_is_named(tmp_path: Path) -> None:
@@ -184,6 +188,6 @@ def test_the_nearest_that_keeps_to_the_limits_is_named(tmp_path: Path) -> None:
     points = [("far", earning(80.0)), *many, ("near", earning(75.0)), ("middle", earning(76.0))]
     found = proofs.Found(dict.fromkeys(proofs.questions(exact).values(), points))
     assert found.against(exact) == (
-        ["it proves of question 0 that none is nearer than 0.55, and near has one at 0.45"],
+        ["it proves of question 0 that no objective is below 0.55, and near reaches 0.45"],
         1,
     )
