@@ -41,8 +41,8 @@ def leaf_spans(grid: GridArrays) -> Spans:
         masks = grid.upto[t, own] & grid.onwards[t, own]
         met = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")[:, : wide[1]].astype(bool)
         there = met.any(axis=0)
-        count[t] = there.sum()
-        low[k] = np.where(there, met.argmax(axis=0), len(met))
+        count[t] = max(count[t], np.flatnonzero(there).max(initial=0) + 1)
+        low[k] = np.where(there, met.argmax(axis=0), 0)
         high[k] = np.where(there, len(met) - 1 - met[::-1].argmax(axis=0), -1)
         if grid.unordered[f]:
             categories[k] = (met.astype(np.uint64) << np.arange(len(met), dtype=np.uint64)[:, None]).sum(axis=0)
@@ -93,6 +93,8 @@ def meet(grid, states, node, slack, room, t, more, q):
                 least = min(least, cost[state_start[f] + highest(lowest)])
             at[q, i] = -1
         else:
+            if spans.low[k, leaf] > spans.high[k, leaf]:
+                return False
             a = max(room.onwards[grid.offset[f] + spans.low[k, leaf]], low[f])
             b = min(room.upto[grid.offset[f] + spans.high[k, leaf]], high[f])
             if a > b:

@@ -199,7 +199,7 @@ class LeafProgram:
             first = self.grid.offset[f]
             a = np.maximum(room.onwards[first + spans.low[k, :count]], self.low[f])
             b = np.minimum(room.upto[first + spans.high[k, :count]], self.high[f])
-            met &= a <= b
+            met &= (a <= b) & (spans.low[k, :count] <= spans.high[k, :count])
             nearest = np.clip(self.point[f], a, np.maximum(a, b)).clip(0, len(cost) - 1)
             needed += cost[nearest]
             parts.append((f, (a, b)))

@@ -242,12 +242,16 @@ class Touching(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Where the leaves of a grid lie, for ``additive``; absent ones, which fill up a row, span nothing."""
+    """Where the leaves of a grid lie, for ``additive``.
+
+    What no cell meets spans nothing, and ends before it begins: what fills up a row, and a leaf of values that the
+    space has not, as a scorecard's bin of missing ones. Such a leaf may stand before others.
+    """
 
     low: np.ndarray  # (M, L), the first cell of each leaf under each mask
     high: np.ndarray  # (M, L), the last one
     categories: np.ndarray  # (M, L) uint64, the categories of each leaf where the mask's feature has no order
-    leaves: np.ndarray  # (T,), how many each tree has
+    leaves: np.ndarray  # (T,), after how many of each tree none meets a cell
 
 
 class AdditiveRoom(NamedTuple):

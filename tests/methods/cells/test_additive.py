@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from support import scorecards
 from support.forests import SPACE, closest, factuals, problem_with, searcher
+from support.scorecards import VALUES, toy, undesired
 
+from harness.core.target import Label
 from harness.core.tolerances import SCORE_TIE
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, search
@@ -124,3 +128,46 @@ def test_answers_are_the_same_where_it_is_looked_at_from_the_first_node(
         assert (found.value, found.bound) == pytest.approx((other.value, other.bound), abs=1e-9)
         further = closest(cells, factual, [found.row])
         assert further.value >= found.value - 1e-9
+
+
+@pytest.mark.parametrize("wanted", ["yes", "no"])
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.every(3)
+def test_leaves_that_no_value_reaches_hide_no_others(seed: int, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a scorecard's bins of missing and unknown values, which stand anywhere among those of the points they give."""
+    problem = toy(seed, Label(wanted))
+    rows = scorecards.SPACE.frame(
+        dict(zip(scorecards.SPACE.names, values, strict=True)) for values in itertools.product(*VALUES.values())
+    )
+    rows = rows.loc[problem.valid(rows)]
+    monkeypatch.setattr(search, "EASY_NODES", -1)
+    for method in (CeOcl("l1", 0.0), CeOcl("l2sq", 0.0), CeOcl("gower", 1e4)):
+        cells = searcher(method, problem)
+        for factual in undesired(problem, 4):
+            allowed = rows.loc[[not found for found in problem.space.violations(factual, rows)]]
+            best = method.objective(problem).evaluate(problem.space, factual, allowed).min(initial=math.inf)
+            assert closest(cells, factual).value == pytest.approx(best, abs=1e-9)
+
+
+def test_bounds_of_scorecards_count_every_state_in_full() -> None:
+    """One tree a feature: what a state gains is the difference of its bins' points."""
+    looked = 0
+    for seed in range(6):
+        problem = toy(seed, Label("yes"))
+        cells = searcher(METHOD, problem)
+        estimator: Any = problem.classifier.estimator
+        for factual in undesired(problem, 3):
+            state = search.State(cells, search.Layout(cells, factual.to_dict("records")[0], [], 0.2))
+            states, room, layout = state.states, state.additive, state.layout
+            box = Box(np.zeros_like(states.factual), np.diff(states.start) - 1, states.sets)
+            node = Node(box, states.factual.copy(), np.empty(0), np.empty(0), np.empty(0))
+            shares(state.grid, states, node, 0, math.inf, room)
+            for f in range(len(node.point)):
+                points = np.tile(node.point, (states.start[f + 1] - states.start[f], 1))
+                points[:, f] = np.arange(len(points))
+                moved = scorecards.SPACE.frame([layout.row(point) for point in points])
+                gains = np.subtract(estimator.card_.score(estimator.card_.bins(moved)), problem.classifier.raw(factual))
+                for s in (s for s in range(len(points)) if allows(box, states, f, s)):
+                    assert room.gain[states.start[f] + s] >= gains[s] - 1e-9
+                    looked += gains[s] > 0
+    assert looked > 50
