@@ -42,17 +42,18 @@ class Found:
         """Sentences about proofs of a run that a point contradicts; and how many proofs there were points against.
 
         Looked at are lower bounds on the objective of a question's first answer, and proofs that it has none, of which
-        each point is an instance that keeps to the method's own limits and equations. What a method says of a domain of
-        its own, or of a group, is no statement about other methods' points.
+        each point is an instance that keeps to the method's own limits and equations. What a method proves of a domain
+        of its own, of a group, or of a set of several answers at once is no statement about other methods' points; nor
+        is, where people who have what is wanted were asked, what it proves of them: they are no answer to themselves.
         """
         objective = run.objective
         proven = [(row, bound) for row in run.rows() if (bound := _bound(row)) is not None]
-        if objective is None or objective.domain or run.groups() or not proven:
+        if objective is None or objective.domain or run.groups() or _of_sets(run.meta) or not proven:
             return [], 0
         (frame, _), asked, imposed = run.factuals(), questions(run), run.equations if objective.causal else ()
-        said, held = [], 0
+        said, held, fine = [], 0, _satisfied(run)
         for row, bound in proven:
-            if not (points := self.points.get(asked[row["factual"]])):
+            if row["factual"] in fine or not (points := self.points.get(asked[row["factual"]])):
                 continue
             held += 1
             if nearer := _nearer(objective, imposed, run.space, frame.loc[[row["factual"]]], points, bound):
@@ -82,6 +83,24 @@ def contradicted(judged: Sequence[tuple[StoredRun, Sequence[Mapping[str, Any]]]]
         said += [f"{run.label}: {sentence}" for sentence in sentences]
         held += looked
     return said, held
+
+
+def _of_sets(meta: Mapping[str, Any]) -> bool:
+    """Whether answers are proven together, as a scorecard's are, and differ so that the best may be in no set."""
+    method = meta["config"].get("method") or {}
+    ways, rewards = method.get("diversity"), method.get("objectives") or ()
+    apart = isinstance(ways, list) and "values" in ways
+    return meta["n_counterfactuals"] > 1 and (apart or any(name.startswith("diversity_") for name in rewards))
+
+
+def _satisfied(run: StoredRun) -> set[Any]:
+    """Of whom the model already says what is wanted."""
+    frame, targets = run.factuals()
+    found = set[Any]()
+    for target in set(targets.values()):
+        people = frame.loc[[factual for factual in frame.index if targets[factual] == target]]
+        found.update(people.index[target.holds(run.classifier, people)])
+    return found
 
 
 def _bound(row: Mapping[str, Any]) -> float | None:
@@ -123,7 +142,10 @@ def _below(objective: Objective, space: Space, factual: pd.DataFrame, rows: pd.D
     """The places of rows whose objective is below a bound, the least first."""
     values = objective.evaluate(space, factual, rows)
     squared = any(term.name == "l2sq" for term in objective.terms)
-    return [k for k in np.argsort(values, kind="stable") if values[k] < bound - tolerance(values[k], squared)]
+    counts = replace(objective, terms=tuple(term for term in objective.terms if term.name == "l0"))
+    distances = values - counts.evaluate(space, factual, rows)  # a number of changes is exact, whatever it weighs
+    order = np.argsort(values, kind="stable")
+    return [k for k in order.tolist() if values[k] < bound - tolerance(distances[k], squared)]
 
 
 def _kept(
@@ -135,6 +157,8 @@ def _kept(
     places: Sequence[int],
 ) -> list[int]:
     """Of some places of rows, those that keep to limits and equations."""
+    if not places:
+        return []  # a regressor takes no empty table
     some = rows.iloc[list(places)]
     fine = np.array([not names for names in objective.exceeded(space, factual, some)], dtype=bool)
     for equation in imposed:

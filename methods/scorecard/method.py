@@ -216,7 +216,7 @@ class Scorecard:
         card, found = card_of(problem.classifier), dict[str, Any]()
         if not self.special and card is not None and opened(card, problem.space):
             found["special"] = False
-        if self.keeps_away(problem):
+        if self.margin > MARGIN:  # of whichever class is wanted: one claim serves all questions
             found["margin"] = self.margin
         if len(self.levels) > 1:
             found |= {"levels": tuple(self.levels[:-1]), "degradation": self.degradation, "weights": self.weights}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.linear_model import LinearRegression
 from support.tables import started
 
 from harness import check
@@ -191,3 +192,47 @@ def test_the_nearest_that_keeps_to_the_limits_is_named(tmp_path: Path) -> None:
         ["it proves of question 0 that no objective is below 0.55, and near reaches 0.45"],
         1,
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "n", "held"),
+    [
+        ({"diversity": ["features"]}, 2, 1),
+        ({"diversity": ["features", "values"]}, 2, 0),
+        ({"diversity": ["values"]}, 1, 1),
+        ({"diversity": "values"}, 2, 1),
+        ({"objectives": {"proximity": 1, "diversity_features": 0.1}}, 2, 0),
+        ({"objectives": {"proximity": 1, "diversity_values": 0.1}}, 1, 1),
+    ],
+)
+def test_an_answer_of_a_set_is_no_best_one(tmp_path: Path, options: dict[str, Any], n: int, held: int) -> None:
+    """Where two answers may share no bin, the best point of all may be in no best set."""
+    run = proving(tmp_path, 0.5, NEAREST)
+    meta = run.meta
+    run.update(n_counterfactuals=n, config={**meta["config"], "method": options})
+    row = run.rows()[0] if n == 1 else json.loads((run.path / "rows.jsonl").read_text())
+    (run.path / "rows.jsonl").write_text("".join(json.dumps(row | {"ce": ce + 1}) + "\n" for ce in range(n)))
+    assert told(run, rival(tmp_path, 80.0))[1] == held
+
+
+def test_who_has_what_is_wanted_is_no_answer(tmp_path: Path) -> None:
+    """Who was asked all the same: what the method proves is of points away from the person's own."""
+    fine = loans.factual.assign(income=70.0)
+    run = started(tmp_path, loans.problem, fine, [earning(90.0)], method="exact")
+    run.put_objective(NEAREST)
+    row = run.rows()[0] | {"bound": 0.2, "status": "OPTIMAL"}
+    (run.path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    assert told(run, started(tmp_path, loans.problem, fine, [earning(75.0)], method="rival")) == ([], 0)
+
+
+def test_a_distance_is_as_exact_where_changes_weigh_ten_thousand(tmp_path: Path) -> None:
+    fewest = Objective((Term("l1"), Term("l0", 1e4)))
+    said, _ = told(proving(tmp_path, 1e4 + 0.501, fewest), rival(tmp_path, 80.0))
+    assert len(said) == 1
+
+
+def test_a_learnt_equation_is_asked_of_no_empty_table(tmp_path: Path) -> None:
+    """Where no point is below the bound."""
+    equation = Equation("age", Classifier(LinearRegression().fit([[0.0], [9.0]], [0.0, 0.9]), (Affine("income"),)))
+    points = [("on", earning(80.0, age=35))]
+    assert proofs._nearer(NEAREST, [equation], loans.SPACE, loans.factual, points, 0.1) is None
