@@ -23,7 +23,7 @@ ROWS = {
     "adult": 45222,
     "compas": 6172,
     "german_credit": 1000,
-    "give_me_some_credit": 150000,
+    "give_me_some_credit": 149731,
     "heloc": 9871,
     "ionosphere": 351,
     "pima": 768,

@@ -130,11 +130,14 @@ def test_the_middle_bin_is_enough_or_not(case: str, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["search", "milp"])
 def test_a_margin_that_counts_is_part_of_the_claim(engine: str) -> None:
-    """Of class 1, whose end is left out; class 0 includes its own."""
+    """Of class 1, whose end is left out; class 0 includes its own. One claim serves the questions of both."""
     method = Scorecard({"proximity": 1}, margin=0.1, engine=engine)
     for value, expected in ((0.05, 1.0), (0.2, 0.6)):
         problem = stepped([[-1.0, value, 1.0]], Label("yes"))
         (answer,) = ask(method, problem, problem.train.iloc[[0]]).answers
         assert (answer.status, answer.objective) == (Status.OPTIMAL, pytest.approx(expected, abs=1e-6))
         assert method.objective(problem).domain == {"margin": 0.1}
-    assert method.objective(stepped([[1.0, -0.05, -1.0]], Label("no"))).domain == {}
+    problem = stepped([[1.0, -0.05, -1.0]], Label("no"))
+    assert method.objective(problem).domain == {"margin": 0.1}
+    (answer,) = ask(method, problem, problem.train.iloc[[0]]).answers
+    assert (answer.status, answer.objective) == (Status.OPTIMAL, pytest.approx(1.05 / 2, abs=1e-6))
