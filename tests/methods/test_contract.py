@@ -221,6 +221,28 @@ def test_method_on_packaged_data(dataset: str, model: str, method: str) -> None:
     laws.judge(packaged_case(dataset, model, method), *laws.ALL)
 
 
+@pytest.mark.parametrize(
+    "model", ["scorecard", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rf", "gbm"))]
+)
+@pytest.mark.parametrize(
+    "dataset", ["heloc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("adult", "compas", "german_credit"))]
+)
+def test_search_and_program_prove_the_same(dataset: str, model: str) -> None:
+    """On models of the size that people have, where the search needs its bounds."""
+    problem, _ = packaged(dataset, model)
+    data = dataset_of(dataset)
+    rows = data.frame.iloc[data.test]
+    asked = rows.loc[~problem.valid(rows)].iloc[:5]
+    search, program = (case_of(name, problem, asked) for name in ("ce_ocl", "ce_ocl_milp"))
+    for k in range(len(asked)):
+        first, second = (
+            case.explainer.explain(asked.iloc[[k]], 1, np.random.default_rng(0), Deadline.after(60.0)).answers[0]
+            for case in (search, program)
+        )
+        assert first.status is second.status is Status.OPTIMAL
+        assert first.objective == pytest.approx(second.objective, rel=0, abs=2e-6)
+
+
 @cache
 def own_case(name: str, method: str) -> Case:
     return case_of(method, *own(name))
