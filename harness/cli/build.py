@@ -22,6 +22,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.model_selection import GridSearchCV
 
 from harness.cli.arguments import plain_names
+from harness.cli.kept_model import of_study
 from harness.cli.process import SWEEP, log
 from harness.cli.settings import mistyped, validate
 from harness.core.caching import cache
@@ -69,7 +70,7 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
     if folder is not None:
         _introduce(dataset, origins, folder)
-    classifier = _classifier(_key(names["model"], plain["model"]), dataset)
+    classifier = of_study(_classifier(_key(names["model"], plain["model"]), dataset), dataset, names, plain, folder)
     chosen = [plain[name] for name in ("desired", "factuals", "n_factuals", "factuals_seed", "reference")]
     task = _task(_key(*chosen, _stamp(plain["factuals"])), dataset, classifier)
     method = _instantiate(config.method, f"method {names['method']}")
