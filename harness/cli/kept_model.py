@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from harness.cli.process import log
 from harness.core.classifier import Classifier
-from harness.core.errors import HarnessError
 from harness.core.tolerances import SCORE_TIE
 from harness.data import Dataset
+from harness.models.files import checksum
+from harness.store.codec import to_plain
 from harness.store.run import StoredRun
 
 OF_A_MODEL = ("dataset", "model", "split", "features")  # settings that a trained model depends on
@@ -47,21 +49,27 @@ def of_study(
 @functools.lru_cache(maxsize=16)
 def _of_study(classifier: Classifier, dataset: Dataset, runs: str, settings: str, folder: Path) -> Classifier:
     rows = dataset.frame.iloc[np.unique(np.linspace(0, len(dataset.frame) - 1, ROWS).astype(int))]
+    inputs, looked = json.loads(json.dumps(to_plain(classifier.inputs))), set[str]()
     for path in sorted((folder / "answers").glob(f"{glob.escape(runs[:-1])}*/cell.json")):
         run = StoredRun(path.parent)
         try:
             meta = run.meta
-            if _settings(meta["config"]) != settings or meta["data_sha256"] != dataset.sha256:
+            fits = meta["data_sha256"] == dataset.sha256 and _settings(meta["config"]) == settings
+            if not fits or meta["inputs"] != inputs or (of := checksum(path.with_name("estimator.skops"))) in looked:
                 continue
-            known = run.classifier
-        except (HarnessError, KeyError, OSError, ValueError) as fault:
-            log.debug("the model of %s cannot be read: %s", path.parent, fault)
-            continue
-        same = (known.predict(rows) == classifier.predict(rows)).all() if classifier.classes else True
-        if same and np.allclose(known.score(rows), classifier.score(rows), rtol=SCORE_TIE, atol=SCORE_TIE):
-            return replace(classifier, estimator=known.estimator)
-        return classifier
+            looked.add(of)
+            found = replace(classifier, estimator=run.classifier.estimator)
+            if _alike(found, classifier, rows):
+                return found
+        except Exception as fault:  # of what an archive holds, or another version of a library wrote
+            log.debug("the model of %s cannot be asked: %s", path.parent, fault)
     return classifier
+
+
+def _alike(one: Classifier, other: Classifier, rows: pd.DataFrame) -> bool:
+    if one.classes and (one.predict(rows) != other.predict(rows)).any():
+        return False
+    return bool(np.allclose(one.score(rows), other.score(rows), rtol=SCORE_TIE, atol=SCORE_TIE))
 
 
 def _settings(plain: Mapping[str, Any]) -> str:

@@ -83,6 +83,26 @@ def test_that_of_other_data_is_not_taken(trained: tuple[Any, Classifier, StoredR
     assert not taken(trained)
 
 
+def test_that_behind_other_inputs_is_not_taken(trained: tuple[Any, Classifier, StoredRun]) -> None:
+    """Though its own answers would be the same."""
+    inputs = trained[2].meta["inputs"]
+    trained[2].update(inputs=[*reversed(inputs)])
+    assert not taken(trained)
+
+
+def test_one_that_differs_hides_no_other(trained: tuple[Any, Classifier, StoredRun]) -> None:
+    store(StoredRun(trained[2].path.with_name("loans-lr-a")), trained[0], elsewhere(trained[1], 0.1))
+    assert taken(trained)
+
+
+def test_one_that_cannot_be_asked_is_passed_over(trained: tuple[Any, Classifier, StoredRun]) -> None:
+    """As where another version of scikit-learn fitted it."""
+    broken = elsewhere(trained[1], 0.0)
+    del broken.estimator.intercept_
+    store(StoredRun(trained[2].path.with_name("loans-lr-a")), trained[0], broken)
+    assert taken(trained)
+
+
 def test_damaged_runs_are_passed_over(trained: tuple[Any, Classifier, StoredRun]) -> None:
     """The next one is looked at."""
     for name in ("loans-lr-a", "loans-lr-b"):
