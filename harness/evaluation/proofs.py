@@ -20,7 +20,7 @@ from harness.store.codec import to_plain
 from harness.store.run import StoredRun, model_of
 
 HULL = "slack"  # the distance from one
-FEW = 5  # points of one question that are held against a hull
+FEW = 2  # points of one question that are held against a hull, by a program of seconds where it has 100,000 rows
 Point = tuple[str, Mapping[str, Any]]  # whose it is, and its decoded values
 
 
@@ -87,7 +87,7 @@ def contradicted(judged: Sequence[tuple[StoredRun, Sequence[Mapping[str, Any]]]]
 
 def _of_sets(meta: Mapping[str, Any]) -> bool:
     """Whether answers are proven together, as a scorecard's are, and differ so that the best may be in no set."""
-    method = meta["config"].get("method") or {}
+    method = meta.get("config", {}).get("method") or {}
     ways, rewards = method.get("diversity"), method.get("objectives") or ()
     apart = isinstance(ways, list) and "values" in ways
     return meta["n_counterfactuals"] > 1 and (apart or any(name.startswith("diversity_") for name in rewards))

@@ -156,7 +156,7 @@ class _Packed:
 
 def published(meta: Mapping[str, Any]) -> set[str]:
     """The files of a run that hold models of a paper's authors, which are not passed on."""
-    config = meta["config"]
+    config = meta.get("config", {})
     equations = config.get("dataset", {}).get("causality") or {}
     theirs = {feature for feature, entry in equations.items() if entry and "published" in entry}
     found = {e["model"] for e in meta.get("equations", ()) if e["feature"] in theirs}

@@ -338,7 +338,7 @@ def model_of(run: StoredRun, equations: bool = False) -> list[Any]:
         Whether learnt equations are to be the same, too.
     """
     meta = run.meta
-    config, file = meta["config"], meta.get("model_file") or {}
+    config, file = meta.get("config", {}), meta.get("model_file") or {}
     names = {file.get("file") or "estimator.skops"}
     told = [*(meta.get(name) for name in ("inputs", "classes", "threshold")), bool(meta.get("made_of_others"))]
     told += [file.get(name) for name in ("labels", "columns", "logical", "named")] + [file.get("settings") or {}]
