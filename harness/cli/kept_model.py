@@ -43,14 +43,14 @@ def of_study(
     """
     if folder is None or classifier.wrapped is not None or "estimator" not in plain["model"]:
         return classifier
-    return _of_study(classifier, dataset, f"{names['dataset']}-{names['model']}-*", _settings(plain), folder.resolve())
+    return _of_study(classifier, dataset, f"{names['dataset']}-{names['model']}-", _settings(plain), folder.resolve())
 
 
 @functools.lru_cache(maxsize=16)
-def _of_study(classifier: Classifier, dataset: Dataset, runs: str, settings: str, folder: Path) -> Classifier:
+def _of_study(classifier: Classifier, dataset: Dataset, begin: str, settings: str, folder: Path) -> Classifier:
     rows = dataset.frame.iloc[np.unique(np.linspace(0, len(dataset.frame) - 1, ROWS).astype(int))]
     inputs, looked = json.loads(json.dumps(to_plain(classifier.inputs))), set[str]()
-    for path in sorted((folder / "answers").glob(f"{glob.escape(runs[:-1])}*/cell.json")):
+    for path in sorted((folder / "answers").glob(f"{glob.escape(begin)}*/cell.json")):
         run = StoredRun(path.parent)
         try:
             meta = run.meta

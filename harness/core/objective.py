@@ -182,6 +182,10 @@ class Objective:
         """What is stored with the answers: all but what needs the model to be evaluated, which a subclass may add."""
         return Objective(**{name: getattr(self, name) for name in Objective.__dataclass_fields__})
 
+    def counts(self) -> Objective:
+        """The part that counts changes, which is exact whatever they weigh; without limits."""
+        return replace(self.stored(), terms=tuple(term for term in self.terms if term.name == "l0"), limits=())
+
     def limiting(self) -> Objective:
         """Its limits alone, for answers that are not judged by what is minimised."""
         return replace(self.stored(), terms=())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.core.gaps import missing, same
@@ -219,9 +218,8 @@ def _slack(
     value: float | None, objective: Objective | None, space: Space, factual: pd.DataFrame, values: Mapping[str, Any]
 ) -> float:
     """How far an objective may be above its claim: relative to distances, not to what a number of changes weighs."""
-    if value is not None and objective is not None and any(term.name == "l0" for term in objective.terms):
-        counts = replace(objective, terms=tuple(term for term in objective.terms if term.name == "l0"))
-        value -= float(counts.evaluate(space, factual, space.frame([values])).item())
+    if value is not None and objective is not None:
+        value -= float(objective.counts().evaluate(space, factual, space.frame([values])).item())
     return CLAIM * max(1.0, abs(value or 0.0))
 
 

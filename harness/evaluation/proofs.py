@@ -95,11 +95,10 @@ def _of_sets(meta: Mapping[str, Any]) -> bool:
 
 def _satisfied(run: StoredRun) -> set[Any]:
     """Of whom the model already says what is wanted."""
-    frame, targets = run.factuals()
-    found = set[Any]()
+    (frame, targets), classifier, found = run.factuals(), run.classifier, set[Any]()
     for target in set(targets.values()):
         people = frame.loc[[factual for factual in frame.index if targets[factual] == target]]
-        found.update(people.index[target.holds(run.classifier, people)])
+        found.update(people.index[target.holds(classifier, people)])
     return found
 
 
@@ -142,8 +141,7 @@ def _below(objective: Objective, space: Space, factual: pd.DataFrame, rows: pd.D
     """The places of rows whose objective is below a bound, the least first."""
     values = objective.evaluate(space, factual, rows)
     squared = any(term.name == "l2sq" for term in objective.terms)
-    counts = replace(objective, terms=tuple(term for term in objective.terms if term.name == "l0"))
-    distances = values - counts.evaluate(space, factual, rows)  # a number of changes is exact, whatever it weighs
+    distances = values - objective.counts().evaluate(space, factual, rows)
     order = np.argsort(values, kind="stable")
     return [k for k in order.tolist() if values[k] < bound - tolerance(distances[k], squared)]
 

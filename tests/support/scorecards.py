@@ -98,6 +98,12 @@ def refused(problem: Problem, count: int) -> list[pd.DataFrame]:
     return [rows.iloc[[place]] for place in order[np.linspace(0, len(rows) - 1, count).astype(int)]]
 
 
+def reachable(problem: Problem, factual: pd.DataFrame) -> pd.DataFrame:
+    """All rows of the five features that a question about a factual permits."""
+    rows = SPACE.frame(dict(zip(SPACE.names, values, strict=True)) for values in product(*VALUES.values()))
+    return rows.loc[[not found for found in problem.space.violations(factual, rows)]]
+
+
 class Enumeration:
     """All counterfactuals of a factual by going through the values of its features, with the parts of the objective."""
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support import scorecards
 from support.forests import SPACE, closest, factuals, problem_with, searcher
-from support.scorecards import VALUES, toy, undesired
+from support.scorecards import reachable, toy, undesired
 
 from harness.core.target import Label
 from harness.core.tolerances import SCORE_TIE
@@ -136,15 +136,12 @@ def test_answers_are_the_same_where_it_is_looked_at_from_the_first_node(
 def test_leaves_that_no_value_reaches_hide_no_others(seed: int, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a scorecard's bins of missing and unknown values, which stand anywhere among those of the points they give."""
     problem = toy(seed, Label(wanted))
-    rows = scorecards.SPACE.frame(
-        dict(zip(scorecards.SPACE.names, values, strict=True)) for values in itertools.product(*VALUES.values())
-    )
-    rows = rows.loc[problem.valid(rows)]
     monkeypatch.setattr(search, "EASY_NODES", -1)
     for method in (CeOcl("l1", 0.0), CeOcl("l2sq", 0.0), CeOcl("gower", 1e4)):
         cells = searcher(method, problem)
         for factual in undesired(problem, 4):
-            allowed = rows.loc[[not found for found in problem.space.violations(factual, rows)]]
+            allowed = reachable(problem, factual)
+            allowed = allowed.loc[problem.valid(allowed)]
             best = method.objective(problem).evaluate(problem.space, factual, allowed).min(initial=math.inf)
             assert closest(cells, factual).value == pytest.approx(best, abs=1e-9)
 
