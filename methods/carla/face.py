@@ -67,7 +67,7 @@ class Face(CarlaMethod):
     mode: str = "knn"
     radius: float | None = None
     fraction: float = 0.1
-    max_rows: int = 2000
+    max_rows: int = 1000
 
     def __post_init__(self) -> None:
         check_choices(self, {"mode": MODES})
