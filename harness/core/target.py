@@ -73,6 +73,15 @@ class Probability:
 Target = Label | Classes | Interval | Probability
 
 
+def class_text(value: Any) -> str:
+    """A class as a text, by which settings, data and models know it: 1.0, as of a column of floats, is 1.
+
+    >>> class_text(1.0), class_text(1), class_text("1.0")
+    ('1', '1', '1.0')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def one_of(labels: np.ndarray, values: Sequence[Any]) -> np.ndarray:
     """Which labels are one of the values, bool, shape (labels,)."""
     return np.any([np.asarray(labels == value, dtype=bool) for value in values], axis=0)

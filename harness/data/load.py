@@ -18,7 +18,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED
 from harness.core.space import Actionability, Kind, Space
-from harness.core.target import Classes, Interval, Label, Target
+from harness.core.target import Classes, Interval, Label, Target, class_text
 from harness.data.clip import Clip, clip_of, clipped
 from harness.data.dataset import OPPOSITE, OTHER, Dataset, Reading
 from harness.data.description import Description, one_of
@@ -225,7 +225,7 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
     if isinstance(desired, Collection) and not isinstance(desired, str):
         return _several(dataset, list(desired))
     for name in dataset.classes:
-        if str(name) == str(desired):
+        if class_text(name) == class_text(desired):
             return Label(name)
     allowed = [*dataset.classes, *[OPPOSITE] * (len(dataset.classes) == 2), OTHER]
     if desired in {OTHER, OPPOSITE} and desired in allowed:
@@ -236,10 +236,10 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
 
 def _several(dataset: Dataset, desired: list[Any]) -> Target:
     """One of several classes, in the order of the dataset's."""
-    texts = [str(each) for each in desired]
+    texts = [class_text(each) for each in desired]
     for text in texts:
-        one_of(text, [str(name) for name in dataset.classes], f"{dataset.name} has no class to desire named")
-    found = tuple(name for name in dataset.classes if str(name) in texts)
+        one_of(text, [class_text(name) for name in dataset.classes], f"{dataset.name} has no class to desire named")
+    found = tuple(name for name in dataset.classes if class_text(name) in texts)
     if not 0 < len(found) < len(dataset.classes):
         raise DatasetError(
             f"desired of {dataset.name} lists {'every class' if found else 'no class'}; list some of "
@@ -384,28 +384,28 @@ def _classes(about: Description, values: pd.Series) -> tuple[np.ndarray, tuple[A
     values = plain_values(values)
     present = distinct(values)
     if label is not None:
-        meanings = [(str(value), cls) for cls, listed in label["classes"].items() for value in listed]
+        meanings = [(class_text(value), cls) for cls, listed in label["classes"].items() for value in listed]
     elif classes is not None:
-        raw = {str(value): value for value in present}
-        meanings = [(str(value), raw.get(str(value), value)) for value in classes]
+        raw = {class_text(value): value for value in present}
+        meanings = [(class_text(value), raw.get(class_text(value), value)) for value in classes]
     elif values.dtype == float and len(present) > MANY:
         raise DatasetError(
             f"target {target!r} of {name} holds {len(present)} different numbers; "
             f"set 'task: regression', or list the 'classes'."
         )
     else:
-        meanings = [(str(value), value) for value in present]
+        meanings = [(class_text(value), value) for value in present]
     known = dict(meanings)
     if len(known) < len(meanings):
         raise DatasetError(f"the classes of {name} list a value of {target!r} twice: {[text for text, _ in meanings]}.")
     for value in present:
-        if str(value) not in known:
+        if class_text(value) not in known:
             raise DatasetError(
                 f"target {target!r} of {name} holds {value!r}, which no class covers; {choices(value, known)}."
             )
     names = tuple(dict.fromkeys(cls for _, cls in meanings))
     labels = np.empty(len(values), dtype=object)
-    labels[:] = [known[str(value)] for value in values.tolist()]
+    labels[:] = [known[class_text(value)] for value in values.tolist()]
     found = set(labels)
     if len(found) < 2:
         raise DatasetError(

@@ -18,6 +18,7 @@ from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError, UnsupportedError, short
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
+from harness.core.target import class_text
 from harness.core.tolerances import SCORE_TIE, VALUE_TIE
 from harness.core.wording import PREDICT
 from harness.models import gaps, pipeline
@@ -308,6 +309,9 @@ def _laid_out(wrapped: WrappedModel, space: Space, name: str) -> tuple[WrappedMo
     count = _attribute(wrapped.model, "n_features_in_")
     if known is not None:
         columns = tuple(str(column) for column in known)
+        if hasattr(wrapped.model, "booster_"):  # LightGBM writes _ for a blank, and takes frames with either
+            written = {feature.replace(" ", "_"): feature for feature in space.names}
+            columns = tuple(column if column in space.names else written.get(column, column) for column in columns)
         lacking = [column for column in columns if column not in space.names]
         if lacking:
             hint = f"; {name} has {', '.join(space.names)}"
@@ -356,11 +360,16 @@ def _named(
         return (), (), []
     allowed = ", ".join(map(str, classes))
     if own is None or not is_classifier(model):
-        return (), (), [f"it predicts no classes, and the target is one of {allowed}; choose a classifier"]
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in classes)
+        remedy = "set dataset.task=regression, or choose a classifier" if numbers else "choose a classifier"
+        return (), (), [f"it predicts no classes, and the target is one of {allowed}; {remedy}"]
     labels = tuple(np.asarray(own).tolist())
     own_order = ", ".join(map(str, labels))
-    by_name = {_text(value): value for value in classes}
-    chosen = [_text(value) for value in (labels if names is None else names)]
+    if len(labels) != len(classes):
+        counts = f"it knows {len(labels)} classes, {own_order}, and the target has {len(classes)}, {allowed}"
+        return (), (), [f"{counts}; give rows of each of its classes, or a model of these"]
+    by_name = {class_text(value): value for value in classes}
+    chosen = [class_text(value) for value in (labels if names is None else names)]
     if names is not None and (len(chosen) != len(labels) or sorted(chosen) != sorted(by_name)):
         listed = ", ".join(map(str, names))
         why = f"model.classes=[{listed}] must name each of {allowed} once, in the order of the model's {own_order}"
@@ -369,8 +378,3 @@ def _named(
         remedy = f"name them in the model's order, such as model.classes=[{','.join(map(str, classes))}]"
         return (), (), [f"its classes are {own_order}, and those of the target {allowed}; {remedy}"]
     return labels, tuple(by_name[value] for value in chosen), []
-
-
-def _text(value: Any) -> str:
-    """A class as a text: 1.0, as a model trained on such a column calls it, is 1."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -38,8 +38,7 @@ from harness.core.wording import some
 from harness.models.composite import chosen, own_threshold, read
 from harness.models.runtime.estimators import RuntimeModel
 from harness.models.scorecard import OptBinned, ScorecardEstimator
-
-NAMED = 5  # values that a sentence lists
+from harness.models.unseen import NAMED, unseen
 
 
 @dataclass(frozen=True)
@@ -143,6 +142,8 @@ def describe(
     if isinstance(model, RuntimeModel):
         opaque = None if model.opaque is None else f"this model is opaque: {model.opaque}"
         return Described(model, () if opaque else tuple(model.inputs), opaque=opaque, threshold=threshold)
+    if fault := _own_categories(model):
+        return Described(model, (), [fault])
     at = PipelineStep(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
     flow = ColumnFlow(tuple(_column(source, space) for source in given) or tuple(raw))
@@ -167,6 +168,18 @@ def describe(
     estimator = copy.copy(found.estimator)
     vars(estimator).pop("feature_names_in_", None)
     return Described(estimator, inputs, at.faults, None, own, found.cut)
+
+
+def _own_categories(model: Any) -> str | None:
+    """Why a model of LightGBM or XGBoost cannot be asked that took pandas' category columns; None of any other."""
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    coded = getattr(getattr(last, "booster_", None), "pandas_categorical", None)
+    if not coded and not (hasattr(last, "get_booster") and "c" in (last.get_booster().feature_types or ())):
+        return None
+    return (
+        f"its {type(last).__name__} takes pandas' category columns by itself; put an OrdinalEncoder before it in a "
+        f"pipeline, and train that on texts"
+    )
 
 
 def _column(source: Input, space: Space) -> Column:
@@ -444,14 +457,11 @@ def _readable(encoder: Any, column: Column, known: np.ndarray, at: PipelineStep)
             f"{at.step(encoder)} takes the number {feature.name} for a category; set "
             f"features.{feature.name}.kind=categorical"
         )
-    listed = set(known.tolist())
-    strange = [value for value in column.values if value not in listed]
-    if not strange or encoder.handle_unknown != "error":
+    why = unseen(feature, column.values, known, lenient=encoder.handle_unknown != "error", step=at.step(encoder))
+    if why is None:
         return column.values
-    at.faults.append(
-        f"column {feature.name!r} has the categories {some(strange, NAMED)}, which {at.step(encoder)} of the model has "
-        f"not seen (it knows {some(known, NAMED)})"
-    )
+    at.faults.append(why)
+    listed = set(known.tolist())
     return tuple(value if value in listed else known.tolist()[0] for value in column.values)
 
 

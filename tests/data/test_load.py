@@ -364,7 +364,7 @@ def test_label_from_raw_values(load):
     dataset = load(target="size", label={"column": "age", "classes": {"old": range(60, 99), "young": range(60)}})
     assert (dataset.classes, "age" in dataset.space.names) == (("old", "young"), False)
     assert load(classes=["1", "0"], desired="0").desired == 0
-    assert load(classes=["1", "0"]).classes == (1, 0)
+    assert load(classes=["1", "0"]).classes == load(classes=[1.0, 0.0]).classes == (1, 0)
 
 
 def test_split(load):
@@ -388,7 +388,7 @@ def test_desired(load):
     """A class by its text, or the opposite one."""
     dataset = load()
     assert parse_target(dataset) == "opposite"
-    assert parse_target(dataset, "1") == Label(1)
+    assert parse_target(dataset, "1") == parse_target(dataset, 1.0) == parse_target(dataset, [1.0]) == Label(1)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,11 @@ def test_columns_without_names_are_taken_in_their_order(saved: Callable[..., Pat
         read(saved(narrow))
 
 
+def lenient() -> Any:
+    """An encoder that takes any category for none of its own, and a linear model."""
+    return make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+
+
 NORTH = (FRAME["city"] != "Ulm").to_numpy()
 MISFITS: dict[str, tuple[Callable[[], Any], str]] = {
     "columns that are not there": (
@@ -102,22 +107,70 @@ MISFITS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "categories not seen": (
         lambda: make_pipeline(steps(), LogisticRegression()).fit(READ[NORTH], LABELS[NORTH]),
-        r"column 'city' has the categories Ulm, which step 'onehotencoder' .* \(it knows Bonn, Köln\)",
+        r"column 'city' has the categories 'Ulm', which step 'onehotencoder' .* \(it knows 'Bonn', 'Köln'\)\.$",
+    ),
+    "categories with blanks": (
+        lambda: lenient().fit(READ[["city"]].map(" {}".format), LABELS),
+        r"'Bonn', 'Köln', 'Ulm', which .* \(it knows ' Bonn', ' Köln', ' Ulm'\); train on texts without blanks",
     ),
     "numbers as categories": (
         lambda: make_pipeline(OneHotEncoder(), LogisticRegression()).fit(READ[["age"]], LABELS),
         "set features.age.kind=categorical",
     ),
-    "numbers predicted": (lambda: LinearRegression().fit(READ[["age", "income"]], GOOD), "it predicts no classes"),
+    "numbers predicted": (
+        lambda: LinearRegression().fit(READ[["age", "income"]], GOOD), "it predicts no classes, .* choose a classifier"
+    ),
     "other classes": (lambda: trained(labels=GOOD.astype(int)), r"its classes are 0, 1, .* model.classes=\[bad,good\]"),
     "one class too many": (
-        lambda: trained(labels=np.where(FRAME["age"] > 70, "old", LABELS)), "its classes are bad, good, old"
+        lambda: trained(labels=np.where(FRAME["age"] > 70, "old", LABELS)), "knows 3 classes, .* has 2, bad, good; give"
     ),
     "several outputs": (
         lambda: RandomForestClassifier(2).fit(READ[["age"]], np.column_stack([GOOD, ~GOOD])), "it has several outputs"
     ),
     "not fitted": (lambda: make_pipeline(steps(), LogisticRegression()), "is not fitted"),
 }  # fmt: skip
+
+
+def test_a_lenient_encoder_is_to_know_some_categories_and_gaps_by_their_name() -> None:
+    """One that knows some takes the others for none; one trained on numbers, or on gaps as such, is another model."""
+    labels = np.array(["no", "no", "yes", "yes"] * 5)
+    cells = pd.DataFrame({"zone": ["01", "02", "03", "04"] * 5, "label": labels})
+    for known in (cells[["zone"]], cells[["zone"]].iloc[:3]):
+        assert pose(cells, "label", lenient().fit(known, labels[: len(known)])).classifier.opaque is None
+    with pytest.raises(HarnessError, match=r"it knows 1, 2, 3, 4\); it was trained on numbers: .*dt.*=\{'zone': str\}"):
+        pose(cells, "label", lenient().fit(cells[["zone"]].astype(int), labels))
+    cells.loc[[0, 5], "zone"] = None
+    for filled in ("missing", "01"):
+        model = lenient().fit(cells[["zone"]].fillna(filled), labels)
+        if filled == "missing":
+            assert pose(cells, "label", model, missing="category").classifier.opaque is None
+        else:
+            with pytest.raises(HarnessError, match=r"'missing', which .* its gaps: set features=.*most_frequent"):
+                pose(cells, "label", model, missing="category")
+        assert pose(cells, "label", model, missing="most_frequent").classifier.opaque is None
+
+
+def test_a_number_beside_classes_of_numbers_is_told_of_regression() -> None:
+    frame = READ[["age", "income"]].assign(grade=np.arange(len(READ)) % 5)
+    with pytest.raises(HarnessError, match=r"0, 1, 2, 3, 4; set dataset.task=regression, or choose a classifier"):
+        adopt(LinearRegression().fit(READ[["age", "income"]], frame["grade"]), SPACE, FRAME, (0, 1, 2, 3, 4))
+
+
+@pytest.mark.parametrize(("package", "model"), [("lightgbm", "LGBMClassifier"), ("xgboost", "XGBClassifier")])
+def test_names_with_blanks_and_category_columns_of_other_libraries(package: str, model: str) -> None:
+    """LightGBM writes _ for a blank; pandas' category columns are no numbers for either, and are told of."""
+    library = pytest.importorskip(package, reason=f"{package} is in the extra {package!r}")
+    options = {"n_estimators": 3, **({"verbose": -1, "min_child_samples": 3} if package == "lightgbm" else {})}
+    frame = READ[["income", "age"]].rename(columns={"income": "net income"}).assign(outcome=GOOD.astype(int))
+    own = getattr(library, model)(**options).fit(frame[["age", "net income"]], frame["outcome"])
+    known = pose(frame, "outcome", own).classifier
+    assert known.opaque is None
+    np.testing.assert_array_equal(known.predict(frame), own.predict(frame[["age", "net income"]]))
+    coded = READ[["age", "city"]].astype({"city": "category"})
+    more = {"enable_categorical": True} if package == "xgboost" else {}
+    own = getattr(library, model)(**options, **more).fit(coded, frame["outcome"])
+    with pytest.raises(HarnessError, match=f"its {model} takes pandas' category columns by itself; put an OrdinalEnc"):
+        pose(READ[["age", "city"]].assign(outcome=frame["outcome"]), "outcome", own)
 
 
 @pytest.mark.parametrize("case", MISFITS)

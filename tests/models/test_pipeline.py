@@ -468,7 +468,7 @@ def test_what_cannot_be_read_is_listed() -> None:
     model = make_pipeline(steps, LogisticRegression()).fit(odd, np.where(frame["age"] > 3, "good", "bad"))
     with pytest.raises(HarnessError) as fault:
         assemble(WrappedModel(model, SMALL.names), SMALL, ("bad", "good"), ("bad", "good"), None, ALL, "loans")
-    for part in ("'region' holds text (n, s, w)", "'debt' holds numbers", "'grade' has the categories high"):
+    for part in ("'region' holds text (n, s, w)", "'debt' holds numbers", "'grade' has the categories 'high'"):
         assert part in str(fault.value)
 
 

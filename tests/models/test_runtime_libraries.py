@@ -15,6 +15,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.library import explain, pose
 from harness.models.runtime import catboost_engine
+from harness.models.runtime.source import ModelSource
 from harness.models.runtime.torch_engine import TorchEngine
 from methods.ce_ocl import CeOcl
 from methods.estimators.trees import ensemble
@@ -89,6 +90,19 @@ def test_catboost_is_explained_and_its_counterfactual_holds(stem: str) -> None:
     assert explanation.context.verdicts == ("accepted",)
     row = np.array([list(explanation.answers[0].row.values())], dtype=float)
     assert model.predict(row)[0] >= 120 if wanted is not None else model.predict(row)[0] == 0
+
+
+def test_columns_of_catboost_are_taken_by_name_if_it_knows_names() -> None:
+    """A column that is not there does not make it take all of them by place, unless they are listed."""
+    catboost = pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    model = catboost.CatBoostClassifier(iterations=4, depth=2, verbose=False, allow_writing_files=False)
+    given = PIMA[["Age", "BMI", "Outcome"]]
+    model.fit(given.rename(columns={"BMI": "Mass"})[["Mass", "Age"]], PIMA["Outcome"])
+    with pytest.raises(HarnessError, match=r"it takes the columns Mass, .*Age, BMI; list these .* columns=\[...\]"):
+        pose(given, "Outcome", model)
+    known = pose(given, "Outcome", ModelSource(model, columns=["BMI", "Age"])).classifier
+    said = model.predict(given.rename(columns={"BMI": "Mass"})[["Mass", "Age"]])
+    np.testing.assert_array_equal(known.predict(given), np.ravel(said))
 
 
 GROUPS = PIMA.iloc[:, :3].assign(Group=np.where(PIMA["Age"] > 30, "older", "younger"), Outcome=PIMA["Outcome"])

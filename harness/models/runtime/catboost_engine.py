@@ -54,7 +54,7 @@ class CatBoostEngine(Engine):
             self.coded = frozenset(self.model.get_cat_feature_indices())
             own = np.asarray(self.model.classes_).tolist() if classes else []
         self.width, self.columns, self.kind = len(self.names), (), LOGITS
-        features = _named(self.names, space) if self.coded else ()
+        features = named(self.names, space) if self.coded else ()
         described = self._described(features)
         info = described["features_info"]
         if others := [sort for sort in ("text_features", "embedding_features") if info.get(sort)]:
@@ -152,13 +152,18 @@ def content_of(model: Any) -> bytes:
         return path.read_bytes()
 
 
-def _named(names: tuple[str, ...], space: Space) -> tuple[Feature, ...]:
+def knows_names(names: tuple[str, ...]) -> bool:
+    """Whether a model was trained on columns with names: CatBoost numbers the others from 0."""
+    return names != tuple(map(str, range(len(names))))
+
+
+def named(names: tuple[str, ...], space: Space, remedy: str = "") -> tuple[Feature, ...]:
     """The features that a model takes: by name, or in their order where it knows no names."""
-    unnamed = names == tuple(map(str, range(len(names)))) and len(names) == len(space.names)
+    unnamed = not knows_names(names) and len(names) == len(space.names)
     if not unnamed and (strange := [name for name in names if name not in space.names]):
         raise UnsupportedError(
             f"it takes the columns {', '.join(strange)}, which the data have not as features; they have "
-            f"{', '.join(space.names)}"
+            f"{', '.join(space.names)}{remedy}"
         )
     return tuple(space.features) if unnamed else tuple(space[name] for name in names)
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from harness.core.errors import UnsupportedError, choices
 from harness.core.space import Space
-from harness.models.runtime.catboost_engine import CatBoostEngine, checked, content_of
+from harness.models.runtime.catboost_engine import CatBoostEngine, checked, content_of, knows_names, named
 from harness.models.runtime.columns import inputs_of
 from harness.models.runtime.engine import KINDS, Engine
 from harness.models.runtime.estimators import RuntimeModel, estimator_of
 from harness.models.runtime.onnx_engine import open_onnx
 from harness.models.runtime.torch_engine import TorchEngine, from_state, is_module
 
+BY_PLACE = "; list these in the model's order as model.columns=[...] if they are the same columns"
 SUFFIXES = (".onnx", ".cbm", ".pt", ".pth")
 
 
@@ -56,8 +57,10 @@ class ModelSource:
             raise UnsupportedError(f"model.scores={self.scores} does not exist; {choices(self.scores, KINDS)}")
         engine = self._engine(space, classes)
         if not engine.columns:
-            own = engine.names if isinstance(engine, CatBoostEngine) and set(engine.names) <= set(space.names) else None
-            inputs = inputs_of(space, engine.width, own if self.columns is None else self.columns)
+            columns = self.columns
+            if columns is None and isinstance(engine, CatBoostEngine) and knows_names(engine.names):
+                columns = [feature.name for feature in named(engine.names, space, BY_PLACE)]
+            inputs = inputs_of(space, engine.width, columns)
             return estimator_of(engine, inputs, space.names, classes > 0)
         if self.columns is not None:
             raise UnsupportedError("it takes its columns by their names; leave model.columns at null")
