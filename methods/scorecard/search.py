@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
-from harness.core.tolerances import SHARE_SOLVED
+from harness.core.tolerances import COST_TIE, SHARE_SOLVED
 from harness.solvers.lp import Lp
 from methods.scorecard import kernels
 from methods.scorecard.branch import Branching
@@ -134,13 +134,17 @@ def _none(proven: bool) -> Sets:
     return Sets((), np.empty((0, 4)), math.inf, math.inf if proven else -math.inf, proven)
 
 
-def _listed(found: Kept, weights: np.ndarray, ended: bool, least: float, kept: int) -> Listed:
-    """The choices that a search has kept, by cost; ``least``: a bound on those it has not come to."""
+def _listed(found: Kept, weights: np.ndarray, ended: bool, least: float, kept: int, whole: bool = True) -> Listed:
+    """The choices that a search has kept, by cost; ``least``: a bound on those it has not come to.
+
+    ``whole``: whether it looked for all that keep to the caps.
+    """
     parts, picks = found.parts[:kept], found.picks[:kept]
     costs = parts @ weights.T
     ranked = np.argsort(costs[:, 0], kind="stable")
     least = min(least, float(costs[ranked[0], 0])) if kept else least
-    return Listed(picks[ranked], parts[ranked], costs[ranked], ended and kept < len(found.values), ended, least)
+    complete = ended and whole and kept < len(found.values)
+    return Listed(picks[ranked], parts[ranked], costs[ranked], complete, ended, least)
 
 
 class Search:
@@ -208,8 +212,11 @@ class Search:
         while not ended and not deadline.passed:
             ended = kernels.descend(*self.posed, *within, tuple(path), tuple(found), BUDGET)
             if branches and not ended and self.branching.linear:
-                cap = min(float(caps[0]), float(found.values[0]) if path.state[1] == room else math.inf)
-                return _listed(found, weights, *self.branching.cheapest(weights[0], cap, found, deadline))
+                known = float(found.values[0]) if path.state[1] == room else math.inf
+                cap = known + COST_TIE * max(1.0, abs(known))  # which is to find them again, its sums rounded otherwise
+                whole = cap > caps[0] or math.isinf(cap)
+                cap = min(float(caps[0]), cap)
+                return _listed(found, weights, *self.branching.cheapest(weights[0], cap, found, deadline), whole)
         least = math.inf
         for d in range(int(path.state[0]) + 1):  # what each depth of the search still has before it
             rest = bounds.tail[0, path.place[d], most - d]
@@ -237,7 +244,7 @@ class Search:
         if n == 1:
             return self._one(forms, caps, deadline)
         least = [self.cheapest([form], np.array([math.inf]), 1, _part(deadline, FLOOR)) for form in forms]
-        if any(one.ended and not len(one.picks) for one in least):
+        if any(one.complete and not len(one.picks) for one in least):
             return _none(True)
         floors = np.array([one.bound for one in least])
         room, found = FIRST * n, self._in_turn(n, forms, least[0], _part(deadline, TURNS))

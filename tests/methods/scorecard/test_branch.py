@@ -130,3 +130,32 @@ def test_thirty_features_are_proven_in_time(breast_cancer: Problem, most: int | 
     assert [answer.status for answer in answers] == [Status.OPTIMAL] * n
     assert sum(answer.objective or 0.0 for answer in answers) <= best
     assert breast_cancer.valid(breast_cancer.space.frame([answer.row for answer in answers if answer.row])).all()
+
+
+def correlated(seed: int, features: int, options: int, rules: Rules) -> Search:
+    """A search over as many moves of each feature, whose values of evidence are correlated; the factual is refused."""
+    rng = np.random.default_rng(seed)
+    delta = rng.normal(size=features * options)
+    steep, unit = -rng.uniform(0.5, 1.5, features), rng.uniform(1, 3, features)
+    mixed = rng.normal(size=(features, features))
+    factor = np.linalg.cholesky(np.linalg.inv(mixed @ mixed.T / features + np.eye(features)))
+    deviation = factor.T @ rng.normal(size=features)
+    owner, blank = np.repeat(np.arange(features), options), np.zeros(features * options, dtype=np.int64)
+    start = np.arange(features + 1) * options
+    moves = Moves(np.zeros(features), -3.0, start, owner, blank, delta, tuple(blank))
+    return Search(moves, rules, steep[owner] * delta, np.abs(delta) / unit[owner], factor, deviation)
+
+
+@pytest.mark.parametrize("seed", [3, 30])
+def test_what_a_search_hands_over_is_found_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own cheapest choice among it, whose cost the other search sums in another order (a digit more with seed 30)."""
+    engine, form = correlated(seed, 12, 6, Rules(0.0, math.inf, 4)), [Form(np.array([1.0, 1.0, 0.0, 0.0]))]
+    for n in (1, 2):
+        alone = engine.best(n, form, np.array([math.inf]), Deadline.after(60))
+        assert alone.proven
+        with monkeypatch.context() as planned:
+            planned.setattr(search, "BUDGET", 8_000)
+            handed = engine.best(n, form, np.array([math.inf]), Deadline.after(60))
+        assert handed.proven
+        assert len(handed.choices) == n
+        assert handed.cost == pytest.approx(alone.cost, abs=1e-9)
