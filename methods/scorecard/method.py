@@ -353,12 +353,17 @@ class _Explainer:
         forms = setup.method.forms(n)
         engine = setup.engine(origin, moves, setup.rules)
         found, caps = Sets((), np.empty((0, 4)), math.inf, -math.inf, False), [math.inf] * len(forms)
+        exact = True  # whether the optima of the levels before are known, and not but for an error of the program
         for level in range(len(forms)):
             order = [level, *range(level)]
             found = engine.best(n, [forms[q] for q in order], np.array([caps[q] for q in order]), deadline)
+            if level and not exact:
+                found = replace(found, bound=-math.inf, proven=found.proven and bool(found.choices))
             if not found.choices or not found.proven:
                 return found if level == len(forms) - 1 else replace(found, bound=-math.inf)  # of another objective
-            caps[level] = found.cost + setup.method.degradation * abs(found.cost) + COST_TIE * max(1.0, abs(found.cost))
+            near = max(1.0, abs(found.cost))
+            exact &= found.cost - found.bound <= OPTIMALITY_GAP * near
+            caps[level] = found.cost + setup.method.degradation * abs(found.cost) + COST_TIE * near
         return found
 
     def _answers(self, origin: dict[str, Any], moves: Moves, found: Sets) -> tuple[list[Answer], list[dict[str, Any]]]:
@@ -385,7 +390,8 @@ class _Explainer:
                 continue
             share = float(shares[rank])
             status = Status.OPTIMAL if found.proven and gap <= OPTIMALITY_GAP * max(1.0, abs(share)) else Status.FOUND
-            reason = Reason.PROOF if found.proven else Reason.TIME_LIMIT
+            searched = Reason.FINISHED if found.proven else Reason.TIME_LIMIT
+            reason = Reason.PROOF if status is Status.OPTIMAL else searched
             picks = found.choices[rank]
             changes = self._changes(origin, moves, picks[picks >= 0], rows[rank])
             detail = "; ".join(f"{c['feature']} {c['current']} → {c['required']}" for c in changes)

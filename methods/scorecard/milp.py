@@ -53,9 +53,9 @@ class ScorecardProgram:
         for one, other in pairwise(copies):  # any order of the set is as good
             program.add(one["parts"][0] <= other["parts"][0])
         sums = [self._sum(form, copies, pairs) for form in forms]
-        for value, cap in zip(sums[1:], caps[1:], strict=True):
+        for form, value, cap in zip(forms[1:], sums[1:], caps[1:], strict=True):
             if math.isfinite(cap):
-                program.add(value <= cap)
+                program.add(value <= cap + self._error(form, n))  # or what keeps to it by its own outcome may not here
         compiled = program.compile()
         objective = compiled.linear(sums[0])
         columns = np.array([[compiled.column(z) for z in copy["z"]] for copy in copies], dtype=int).reshape(n, -1)
@@ -65,8 +65,8 @@ class ScorecardProgram:
         exact = -math.inf
         while True:
             found = compiled.solve(objective, deadline.left)
-            if any(not values.related.exact for values in related):
-                found = replace(found, bound=exact, infeasible=False)  # margins keep relations: no proof any more
+            if any(not values.exact for values in related):
+                found = replace(found, bound=exact, infeasible=False)  # points that keep them are cut off: no proof
             exact = found.bound
             if found.x is None:
                 return Sets((), np.empty((0, 4)), math.inf, math.inf, found.infeasible)
@@ -88,7 +88,7 @@ class ScorecardProgram:
         self, choices: list[np.ndarray], form: Form, exact: float, rows: list[dict[str, Any]],
         related: Sequence[RelatedValues],
     ) -> Sets:  # fmt: skip
-        """What the program found; ``exact``: its bound, which the error of outcomes lowers."""
+        """What the program found; ``exact``: its bound, which the error of outcomes lowers; proven but for that."""
         parts = np.array([self._parts(picks) for picks in choices])
         names = related[0].finder.card.names if related else ()
         slid = [
@@ -96,10 +96,13 @@ class ScorecardProgram:
             for values, row, picks in zip(related, rows, choices, strict=False)
         ]
         cost = self._cost(form, choices, parts) + form.slides * sum(slid)
-        slack = len(choices) * float(form.weights[kernels.OUTCOME]) * self.error
-        slack *= self.rules.link == kernels.LOGISTIC
-        proven = cost - exact <= OPTIMALITY_GAP * max(1.0, abs(cost))
+        slack = self._error(form, len(choices))
+        proven = cost - exact <= OPTIMALITY_GAP * max(1.0, abs(cost)) + slack
         return Sets(tuple(choices), parts, cost, min(exact - slack, cost), proven, tuple(rows), tuple(slid))
+
+    def _error(self, form: Form, n: int) -> float:
+        """By how much the program's cost of n counterfactuals may be off: that of their outcomes."""
+        return n * float(form.weights[kernels.OUTCOME]) * self.error * (self.rules.link == kernels.LOGISTIC)
 
     def _values(
         self, compiled: Compiled, choosing: np.ndarray, x: np.ndarray, related: Sequence[RelatedValues],

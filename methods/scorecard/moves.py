@@ -109,6 +109,10 @@ class MoveFinder:
             return [ends for ends in found if ends[0] < ends[1] or ends[0] == ends[1] != value]
         return [members for members in found if set(members) - {value}]
 
+    def lists(self, name: str, value: Any) -> bool:
+        """Whether ``within`` and ``alike`` give all that a feature may hold, from a value."""
+        return name not in self.card.names or self.axes[self.card.names.index(name)].lists(value)
+
     def evidence(self, name: str, value: Any) -> float:
         """The weight of evidence, or mean, of a value's bin; 0 where the card does not use the feature."""
         if name not in self.card.names:
@@ -168,14 +172,23 @@ class _Axis:
 
     def _number(self, target: Bin, value: float) -> float | int | None:
         integral = self.feature.kind is Kind.INTEGER
-        if target.role != "interval":  # special codes of the scorecard that are ordinary numbers of the space
-            low, high = self.feature.interval(value)
-            codes = [c for c in target.members if low <= c <= high and c not in self.feature.special]
+        if target.role != "interval":
+            codes = self._codes(target, value)
             return _typed(min(codes, key=lambda code: abs(code - value)), integral) if codes else None
         low, high = self._ends(target, value)
         beside = [self._beside(min(max(low, value), high), away, (low, high)) for away in (1, -1)]
         found = [number for number in beside if number is not None]
         return _typed(min(found, key=lambda number: abs(number - value)), integral) if found else None
+
+    def _codes(self, target: Bin, value: float) -> list[float]:
+        """A bin's special codes within reach that are ordinary numbers of the space."""
+        low, high = self.feature.interval(value)
+        return [code for code in target.members if low <= code <= high and code not in self.feature.special]
+
+    def lists(self, value: Any) -> bool:
+        """Whether ``within`` gives all that a place has: of several codes of one bin it gives the nearest."""
+        bins = [self.variable.bins[place] for place in self.open] if self.feature.numeric else []
+        return all(target.role == "interval" or len(self._codes(target, float(value))) < 2 for target in bins)
 
     def _beside(self, number: float, away: int, ends: tuple[float, float]) -> float | None:
         """The first number from one on, upwards or downwards, that is no code; None where there is none within ends."""

@@ -55,6 +55,7 @@ class RelatedValues:
         own = {name: finder.alike(name, value) for name, value in self.origin.items()}
         self._own = {name: [(program.binary(), within) for within in found] for name, found in own.items()}
         self.slides = [slide for found in self._own.values() for slide, _ in found]
+        self._whole = all(finder.lists(name, value) for name, value in self.origin.items())
 
     def pose(self, compiled: Compiled, columns: Sequence[int]) -> None:
         """Tie values to moves, whose 0/1 ``columns`` are by option, and state the relations."""
@@ -71,6 +72,11 @@ class RelatedValues:
             (self._number if self.space[name].numeric else self._category)(name, places)
             self.places[name] = places
         self.related = RelationRows(compiled, self.variables, clauses_of(self.space.relations, self.factual))
+
+    @property
+    def exact(self) -> bool:
+        """Whether what the program rules out is ruled out: relations have no margins, places all their values."""
+        return self._whole and self.related.exact
 
     def _moved(self, name: str, columns: Sequence[int]) -> dict[int, Place]:
         """By column, where the options of a feature lead."""

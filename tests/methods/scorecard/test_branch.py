@@ -21,7 +21,8 @@ from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.models.scorecard import ScorecardClassifier
 from methods.scorecard import Scorecard, search
-from methods.scorecard.kernels import NO_OUTCOME
+from methods.scorecard.kernels import LOGISTIC, NO_OUTCOME
+from methods.scorecard.milp import ScorecardProgram
 from methods.scorecard.moves import Moves
 from methods.scorecard.search import Form, Rules, Search
 
@@ -148,7 +149,7 @@ def correlated(seed: int, features: int, options: int, rules: Rules) -> Search:
 
 @pytest.mark.parametrize("seed", [3, 30])
 def test_what_a_search_hands_over_is_found_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own cheapest choice among it, whose cost the other search sums in another order (a digit more with seed 30)."""
+    """Its own cheapest choice among it, whose cost the other search sums in another order (seed 30: a digit more)."""
     engine, form = correlated(seed, 12, 6, Rules(0.0, math.inf, 4)), [Form(np.array([1.0, 1.0, 0.0, 0.0]))]
     for n in (1, 2):
         alone = engine.best(n, form, np.array([math.inf]), Deadline.after(60))
@@ -159,3 +160,21 @@ def test_what_a_search_hands_over_is_found_again(seed: int, monkeypatch: pytest.
         assert handed.proven
         assert len(handed.choices) == n
         assert handed.cost == pytest.approx(alone.cost, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", [10, 12, 14, 19, 20])
+def test_a_capped_outcome_leaves_the_program_what_the_search_finds(seed: int) -> None:
+    """The nearest of those whose probability is as near to its target as can be: its chords may be off by its error."""
+    rules = Rules(0.0, math.inf, 3, link=LOGISTIC, target=0.9)
+    engine = correlated(seed, 8, 5, rules)
+    data = engine.moves, rules, engine.gain, engine.near, engine.factor, engine.deviation
+    program, (outcome, proximity) = ScorecardProgram(*data, 1e-3), (Form(np.eye(4)[place]) for place in (2, 0))
+    least = engine.best(1, [outcome], np.array([math.inf]), Deadline.after(60))
+    caps = np.array([math.inf, least.cost + 1e-9])
+    exact, found = (each.best(1, [proximity, outcome], caps, Deadline.after(60)) for each in (engine, program))
+    assert least.proven
+    assert exact.proven
+    assert len(found.choices) == 1
+    assert found.bound <= exact.cost + 1e-6
+    known = program.best(1, [outcome], np.array([math.inf]), Deadline.after(60))
+    assert known.bound <= least.cost <= known.cost + 1e-9

@@ -186,3 +186,22 @@ def test_changes_for_a_relation_are_no_diversity() -> None:
     factual = problem.space.frame([{"age": 4, "debt": 0, "loan": 0}])
     answers = ask(Scorecard({"proximity": 1}), problem, factual, 2).answers
     assert [answer.status for answer in answers] == [Status.OPTIMAL, Status.INFEASIBLE]
+
+
+@pytest.mark.parametrize(("least", "expected"), [(97, Status.FOUND), (98, Status.GAVE_UP)])
+def test_of_several_codes_of_one_bin_nothing_is_proven(least: int, expected: Status) -> None:
+    """The nearest code of a bin is tried alone, so that another one may keep a relation that this one breaks."""
+    feature = Feature("debt", "integer", scale=(0, 98), bounds=(0, 98))
+    space = Space((feature,), (f"if debt increases then debt >= {least}",))
+    bins = Bin("interval", high=90.0), Bin("interval", 90.0), Bin("special", members=(97, 98)), Bin("missing")
+    variables = (Variable("debt", bins, np.array([0.0, 0.0, 1.0, 0.0]), 1.0, np.zeros(4)),)
+    estimator: Any = ScorecardClassifier()
+    estimator.card_, estimator.classes_ = Card(variables, -0.5, True), np.array([0, 1])
+    rows = space.frame([{"debt": debt} for debt in (0, 50, 97)])
+    classifier = Classifier(estimator, estimator.card_.inputs(space), ("no", "yes"))
+    problem = Problem(space, classifier, rows, np.zeros(3), Label("yes"))
+    factual, other = space.frame([{"debt": 50}]), space.frame([{"debt": 98}])
+    assert problem.valid(other).all()
+    assert not any(space.violations(factual, other))
+    (answer,) = ask(Scorecard({"proximity": 1}, special=True), problem, factual, 1).answers
+    assert answer.status is expected
