@@ -7,7 +7,7 @@ predict by a ``Scorecard`` that a user fitted.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -279,15 +279,24 @@ def _bins_of(binned: Any) -> tuple[Bin, ...]:
 def _one_each(bins: Sequence[Bin], rows: int) -> pd.Series:
     """A value of each bin, the last one again up to so many rows."""
     found: list[Any] = []
+    codes = {code for b in bins if b.role == "special" for code in b.members}
     for b in bins:
         if b.role == "interval":
-            found.append(b.low if np.isfinite(b.low) else np.nextafter(b.high, -np.inf) if np.isfinite(b.high) else 0.0)
+            found.append(_number_in(b, codes))
         elif b.role == "missing":
             found.append(np.nan)
         else:
             found.append(b.members[0] if b.members else Nothing)
     found += found[-1:] * (rows - len(found))
     return pd.Series(found, dtype=float if bins[0].role == "interval" else object)
+
+
+def _number_in(b: Bin, codes: Collection[Any]) -> float:
+    """A number of an interval that is no code, which has a bin of its own even where an interval begins with it."""
+    number = b.low if np.isfinite(b.low) else np.nextafter(b.high, -np.inf) if np.isfinite(b.high) else 0.0
+    while number in codes:
+        number = np.nextafter(number, np.inf if np.isfinite(b.low) else -np.inf)
+    return float(number)
 
 
 class OptBinned(BaseEstimator):

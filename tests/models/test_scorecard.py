@@ -258,6 +258,19 @@ class Sharper(LogisticRegression):
         return odds / odds.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.filterwarnings("ignore")  # of pandas, about OptBinning's tables
+def test_a_code_on_a_split_is_no_value_of_the_bin_that_begins_there() -> None:
+    """OptBinning splits between 3 and 5 at 4, which is a special code: the bin from 4 on has the value of 5."""
+    x = np.array([*np.repeat([1.0, 2.0, 3.0, 5.0, 6.0, 7.0], 60), *[4.0] * 200])
+    labels = (np.random.default_rng(0).random(len(x)) < np.where(x == 4, 0.5, x / 8)).astype(int)
+    frame = pd.DataFrame({"x": x})
+    scorecard = Scorecard(BinningProcess(["x"], special_codes=[4.0]), LogisticRegression()).fit(frame, labels)
+    splits = scorecard.binning_process_.get_binned_variable("x").splits
+    assert 4.0 in splits
+    card, asked = read_card(scorecard), pd.DataFrame({"x": np.unique([*x, *splits, 4.5, np.nextafter(4.0, 9)])})
+    np.testing.assert_allclose(card.score(card.bins(asked)), scorecard.decision_function(asked), atol=1e-12)
+
+
 def test_a_model_with_another_link_is_opaque() -> None:
     """What its bins add up to says nothing of its probabilities then; it is asked itself."""
     frame, merit = data()

@@ -19,10 +19,10 @@ from omegaconf import OmegaConf
 from sklearn.linear_model import LogisticRegression
 from support.scorecards import SPACE, ask, toy, undesired
 
-from harness.core.explanation import Answer, Explanation, Status
+from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.target import Label
+from harness.core.target import Label, Probability
 from harness.data import Source, load_dataset
 from harness.models.scorecard import ScorecardClassifier
 from harness.models.train import train
@@ -217,6 +217,19 @@ def test_where_many_are_too_hard_one_is_asked_for(
     found = explainer.explain(factual, 4, np.random.default_rng(0), Deadline(start + 10.0)).answers
     assert asked == counts
     assert [answer.status for answer in found] == [Status.FOUND, *[Status.GAVE_UP] * 3]
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.6, True), (1.0, False)])
+def test_a_probability_of_pieces_is_no_proof(problem_of: Callable[[str], Problem], share: float, found: bool) -> None:
+    """Neither a bound where the library finds points, nor that there are none where it finds none."""
+    problem = problem_of("scorecard")
+    problem = replace(problem, target=Probability(problem.classifier.classes[1], share, 1.0))
+    (factual,) = undesired(problem, 1)
+    explainer = OptBinningCounterfactual(max_changes=None).fit(problem)
+    (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(20)).answers
+    assert (answer.row is not None, answer.bound) == (found, None)
+    assert answer.reason is Reason.FINISHED
+    assert found or answer.status is Status.GAVE_UP
 
 
 def test_the_library_ends_before_the_clock(problem_of: Callable[[str], Problem]) -> None:
