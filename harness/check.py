@@ -8,14 +8,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import HarnessError, short
 from harness.core.wording import UNCHECKED
 from harness.evaluation import retrained
-from harness.evaluation.checker import FAULTS, judge
+from harness.evaluation.checker import ACCEPTED, FAULTS, judge
+from harness.evaluation.checker import verdicts as verdicts_of
 from harness.evaluation.proofs import contradicted
 from harness.reports import registry
 from harness.store.run import StoredRun, stored_runs
@@ -54,7 +55,7 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
         for run in found:
             try:
                 before = run.verdicts()
-                verdicts, claims = judge(run), run.objective is not None
+                verdicts, claims = (verdicts_of(run) if before or run.packed else judge(run)), run.objective is not None
                 wrongs = list(doubts(run, verdicts))
                 changed, absent = retrained.faults(run, verdicts)
             except Exception as fault:
@@ -64,9 +65,9 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
                 print(fault if isinstance(fault, HarnessError) else _unreadable(run, fault), file=sys.stderr)
                 continue
             words = Counter(verdict["verdict"] for verdict in verdicts)
-            wrong = [v for v in verdicts if v["verdict"] in FAULTS]
-            fine = {(v["factual"], v["ce"]) for v in before if v["verdict"] not in FAULTS}
-            broken = [v for v in wrong if claims or (v["factual"], v["ce"]) in fine]
+            stated = {(v["factual"], v["ce"]): v["verdict"] for v in before}
+            wrong = [v for v in verdicts if _is_wrong(v, stated.get((v["factual"], v["ce"])))]
+            broken = [v for v in wrong if claims or stated.get((v["factual"], v["ce"]), "invalid") not in FAULTS]
             present = sum(words.values()) - words["none"]
             total += present
             faults += len(broken)
@@ -89,6 +90,11 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
     if unread:
         print(f"{unread} runs could not be read", file=sys.stderr)
     return 1 if faults or unread or doubted else 0
+
+
+def _is_wrong(verdict: Mapping[str, Any], stated: str | None) -> bool:
+    """Whether a verdict is a fault, or another one than ``accepted`` on what was accepted when it was stored."""
+    return verdict["verdict"] in FAULTS or (stated == ACCEPTED != verdict["verdict"])
 
 
 def _say_what_is_contradicted(read: Sequence[tuple[StoredRun, list[dict[str, Any]]]]) -> int:

@@ -208,7 +208,8 @@ def _score(
     """
     before = read_scores(stored) if (stored.path / SCORES).is_file() else pd.DataFrame()
     earlier = metrics_of(stored)
-    stored.update(scored=None)  # until all that follows is there again, whatever ends this process
+    unfinished = {"metrics": {"names": [*metric_paths(stored)]}, "population": None}
+    stored.update(scored=unfinished)  # until all that follows is there again, whatever ends this process
     checker.judge(stored)
     export.write(stored, export.Form(**plain["export"]))
     if plain["group"]:

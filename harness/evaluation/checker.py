@@ -53,7 +53,8 @@ def verdicts(run: StoredRun) -> list[dict[str, Any]]:
             question = frame.loc[[identity]], space, classifier, targets[identity], objective, imposed
             verdict |= examine(row, *question, True if place in valid else None)
         if verdict["verdict"] == ACCEPTED:
-            point = identity, *("" if missing(value) else value for value in row["row"].values())
+            values = (row["row"][name] for name in space.names)
+            point = identity, *("" if missing(value) else value for value in values)
             verdict["verdict"] = "repeated" if point in given else ACCEPTED
             given.add(point)
         if identity in wrong and verdict["verdict"] in {"none", ACCEPTED, "late"}:

@@ -52,7 +52,7 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
         yield f"it has scores, and {len(unasked)} people without answers"
         return
     known = [m for m in metrics_of(run).values() if m.family in FROM_ROWS and m.__module__.startswith("metrics.")]
-    population = (run.meta.get("scored") or {}).get("population", "accepted")
+    population = (run.meta.get("scored") or {}).get("population") or "accepted"
     counts, scores = scoring.score(run, scoring.stored_problems(run), known, population), read_scores(run)
     named = {name.removeprefix(scoring.NEAREST) for name in metrics_of(run)}
     columns = {name.removeprefix(scoring.NEAREST) for name in scores} - {*scoring.COUNTS, *scoring.GROUPED}

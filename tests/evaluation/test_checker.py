@@ -179,9 +179,38 @@ def test_an_invalid_point_of_a_method_without_claims_is_counted_apart(
     assert "0 of them do not hold" in out
     assert "1 more are not valid, by methods that claim nothing" in out
     (cell.path / "rows.jsonl").write_text(good)
+    checker.judge(cell)
     assert check.main([str(tmp_path)]) == 0
     tamper(cell, lambda row: row["row"].update(visits=0.5))
-    assert check.main([str(tmp_path)]) == 1
+    for _ in range(2):  # what was said when it was stored stays there
+        assert check.main([str(tmp_path)]) == 1
+
+
+def test_what_was_accepted_has_to_be_so_still(
+    cell: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the row is of the wanted class as before, but a feature moves that may not, or it is gone."""
+    cell.update(objective=None)
+    checker.judge(cell)
+    good = (cell.path / "rows.jsonl").read_text()
+    changes: list[tuple[str, Change]] = [
+        ("not permitted", lambda row: row["row"].update(height=row["row"]["height"] + 1e-3)),
+        ("none", lambda row: row.update(row=None)),
+    ]
+    for word, change in changes:
+        assert verdict_of(cell, change)["verdict"] == word
+        assert check.main([str(tmp_path)]) == 1
+        assert "1 of them do not hold" in capsys.readouterr().out
+        (cell.path / "rows.jsonl").write_text(good)
+    assert check.main([str(tmp_path)]) == 0
+
+
+def test_the_same_point_is_repeated_in_whatever_order_its_values_stand(cell: StoredRun) -> None:
+    lines = cell.rows()
+    first, second = (row for row in lines if row["factual"] == lines[0]["factual"])
+    second.update(first, ce=2, row=dict(reversed(first["row"].items())))
+    (cell.path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [verdict["verdict"] for verdict in checker.verdicts(cell)[:2]] == ["accepted", "repeated"]
 
 
 NUMBER = Feature("x", "continuous", scale=(0, 10), bounds=(0, 10), special=(-9.0, 11.5))
