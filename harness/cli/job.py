@@ -63,7 +63,7 @@ def run_job(config: DictConfig) -> float:
     record = Path(config.output_dir) / study / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     try:
         stored, state, merit, fault = _run(config, names, record, f"[{number + 1}/{os.environ[CELLS]}] {label}")
-        _note(record, cell=str(stored.path), label=label, state=state, fault=fault)
+        _note(record, cell=str(stored.path), label=label, state=state, fault=fault, asked=_asked())
         tracking.forget_failed(study, _asked(), label)
         if fault:
             log.error("%s: %s", label, fault)
@@ -97,7 +97,7 @@ def _note(record: Path, **line: Any) -> None:
 
 def _fail(record: Path, label: str, names: Mapping[str, str], study: str, why: str) -> None:
     """Note that a run failed, for the end of the sweep and for MLflow's page."""
-    _note(record, label=label, state="failed", message=why)
+    _note(record, label=label, state="failed", message=why, asked=_asked())
     tracking.log_failed(study, Path.cwd(), _asked(), label, names, why)
 
 

@@ -135,7 +135,8 @@ class Entry:
     @property
     def peak_mib(self) -> float:
         """The most memory that a worker took, in MiB; NaN where it was not noted."""
-        return float(self.table["peak_mib"].max()) if "peak_mib" in self.table else math.nan
+        known = [float(part["peak_mib"].max()) for part in self.by_seed if "peak_mib" in part]
+        return max(known, default=math.nan)
 
     @property
     def setup(self) -> tuple[float, float]:
@@ -151,7 +152,9 @@ class Entry:
         """Means over groups of what ``scoring.score`` has of them, by its names; empty where people were asked."""
         if scoring.GROUPED[0] not in self.table:
             return {}
-        means = pd.concat([scoring.group_table(run) for run in self.runs]).mean()
+        paces = (1.0 if math.isnan(factor) else factor for factor in self.paces or [1.0] * len(self.runs))
+        tables = zip(map(scoring.group_table, self.runs), paces, strict=True)
+        means = pd.concat([table.assign(seconds=table["seconds"] * factor) for table, factor in tables]).mean()
         return {name: float(means[name.partition("/")[2]]) for name in scoring.GROUPED}
 
     @property

@@ -225,6 +225,8 @@ def test_a_tracking_server_that_is_none_is_one_sentence(tmp_path: Path, address:
 
 
 MINE = '''
+import os
+
 from harness.core.metric import metric
 
 
@@ -238,11 +240,17 @@ def oldest(factual, answers, problem):
 def three(factual, answers, problem):
     """Three."""
     return 3.0
+
+
+@metric(better="lower", family="own")
+def dies(factual, answers, problem):
+    """Nothing, as it ends its process."""
+    os._exit(9)
 '''
 
 
 def test_a_metric_of_ones_own_is_added(copy: Path) -> None:
-    """What was scored before stays, in every output."""
+    """What was scored before stays, in every output, whatever ends the scoring after it."""
     (copy / "mine.py").write_text(MINE)
     cell = stored(copy)[LABEL]
     scores = pd.read_csv(cell.path / "scores.csv")
@@ -251,6 +259,8 @@ def test_a_metric_of_ones_own_is_added(copy: Path) -> None:
     rescored = pd.read_csv(cell.path / "scores.csv")
     pd.testing.assert_frame_equal(rescored[scores.columns], scores)
     assert set(rescored["own/three"]) == {3.0}
+    assert runner(copy)(*ONE, "rescore=true", "metrics.names=[mine.dies]").returncode == 9
+    assert runner(copy)(*ONE).returncode == 0
     summary = pd.read_csv(copy / "results" / "adhoc" / "summary.csv")
     numbers = set(summary.loc[(summary.model == "cart") & (summary.method == "ce_ocl"), "number"])
     assert {"own/three", "distance/gower", "plausibility/lof"} <= numbers

@@ -129,6 +129,17 @@ def test_a_study_leaves_limits_where_they_are(tmp_path: Path) -> None:
     assert found["three"].by_seed[0]["seconds"].tolist() == [4.0, 5.0, 4.9]
 
 
+def test_the_peak_of_several_seeds_is_the_greatest(tmp_path: Path) -> None:
+    runs = []
+    for seed, peaks in enumerate(([900.0, 1000.0], [3000.0, 800.0])):
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED] * 2, fingerprint=f"{seed}")
+        run.update(seed=seed)
+        read_scores(run).assign(peak_mib=peaks).to_csv(run.path / SCORES)
+        runs.append(run)
+    (entry,) = Study.among("s", runs).entries
+    assert (entry.seeds, entry.peak_mib) == (2, 3000.0)
+
+
 def test_seconds_without_a_factor_stay_as_they_are() -> None:
     scores = pd.DataFrame({"coverage": [1.0, 0.0], "seconds": [2.0, 5.0], "cpu_seconds": [1.0, 3.0]})
     pd.testing.assert_frame_equal(scaled(scores, NAN, 5.0, lambda: ()), scores)

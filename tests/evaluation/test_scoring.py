@@ -313,6 +313,7 @@ def test_a_group_counts_once_however_many_people_are_in_it(asked: Asked) -> None
     scores.to_csv(run.path / SCORES)
     (entry,) = Study.among("s", [run]).entries
     assert [entry.groups[f"group/{name}"] for name in ("points", "gap", "seconds")] == [2.0, 1.0, 2.5]
+    assert replace(entry, paces=(0.4,)).groups["group/seconds"] == 1.0  # as on the machine of others
     line = summary.line_of(entry)
     assert (line["points"], line["points_gap"]) == (2.0, 1.0)
     said = "done: 4 factuals, coverage 1.00, validity 1.00, 2 points a group, gap 1, 2.500 s a group"

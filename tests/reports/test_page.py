@@ -56,7 +56,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("three")
     (home / "sweeps").mkdir()
     stopped = [
-        {"state": "failed", "label": name, "message": "memory is full."} for name in ("lost", "loans/tree/exact")
+        {
+            "state": state,
+            "label": label,
+            "message": "memory is full.",
+            "cell": label,
+            **({"asked": asked} if asked else {}),
+        }
+        for state, label, asked in (
+            ("failed", "lost", ""),
+            ("failed", "loans/tree/exact", ""),
+            ("failed", "again (seed=2)", "a"),
+            ("failed", "mistyped", "b"),
+            ("done", "again", "a"),  # the same command, in a sweep where nothing else varies
+            ("done", "mistyped", "c"),  # another command for the same
+            ("done", "beside", "d"),
+            ("failed", "beside", "e"),  # of another seed, say
+        )
     ]
     (home / "sweeps" / "1.jsonl").write_text("\n".join(map(json.dumps, stopped)))
     for method, answers in METHODS.items():
@@ -127,8 +143,18 @@ def test_the_page_says_why(text: str, read: Page) -> None:
         "guess": ["guess", f"2 {nothing}", "4 invalid"],
         "silent": ["silent", f"6 GAVE_UP: time limit, no tree was left in time2 {nothing}", ""],
     }
-    assert text.count("did not come to an end") == 1
+    assert text.count("did not come to an end") == 2
+    assert "beside did not come to an end: memory is full." in text
     assert "lost did not come to an end: memory is full." in text
+
+
+def test_pictures_are_those_of_the_folder_alone() -> None:
+    """A text of an archive that anybody may have made names one elsewhere: it is shown as text."""
+    text = str(
+        elements.markdown("- ![a](figures/a.png) and ![b](https://example.org/b.png?x=1)", elements.Names(["m"]))
+    )
+    assert re.findall(r'src="([^"]*)"', text) == ["figures/a.png"]
+    assert "![b](https://example.org/b.png?x=1)" in text
 
 
 def test_coverage_is_beside_what_is_recommended(read: Page) -> None:

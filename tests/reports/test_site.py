@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import sys
@@ -17,9 +18,11 @@ import pandas as pd
 import pytest
 from markupsafe import escape
 from support.driver import CHROMIUM, DOWN, DRIVER, ENTER, TAB, Browser, browser
+from support.markup import Page
 from support.sites import CELLS, built, data, ran, results, several
 from support.tables import GRANTED
 
+from harness import archive
 from harness.evaluation.numbers import COLUMNS, PAIRED, Numbers
 from harness.evaluation.study import Study
 from harness.reports.canvas import COLOURS
@@ -190,6 +193,39 @@ def test_wrong_input_is_one_sentence(
         "site.js cannot be written ",
     ]  # fmt: skip
     assert "torn.ceh is no archive of answers" in lines[2]
+
+
+def test_a_study_that_cannot_be_shown_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An archive in which a stored answer lacks a feature: the others are there."""
+    home = results(tmp_path)
+    odd = ran(tmp_path / "odd", [GRANTED] * 3, method="one")
+    lines = [json.loads(line) for line in (odd.path / "rows.jsonl").read_text().splitlines()]
+    del lines[0]["row"]["age"]
+    (odd.path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (home / "archives").mkdir()
+    assert archive.main(["pack", str(tmp_path / "odd"), str(home / "archives" / "odd.ceh")]) == 0
+    assert built(home, monkeypatch) == 0
+    assert "odd is left out: it is damaged" in caplog.text
+    studies = data(home / "site" / "data" / "studies.js")
+    assert [study["name"] for study in studies] == ["<b>"]
+
+
+def test_what_features_may_be_is_said_of_each_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two studies of one data set, in the second of which the age may not change."""
+    home = results(tmp_path)
+    run = ran(home / "fixed", [GRANTED] * 3, method="one")
+    space = run.meta["space"]
+    for feature in space["features"]:
+        feature["actionability"] = "immutable" if feature["name"] == "age" else feature["actionability"]
+    run.update(space=space)
+    assert built(home, monkeypatch) == 0
+    page = Page((home / "site" / "data.html").read_text())
+    ages = [row["may"] for table in page.tables for row in table.rows if row.get("feature") == "age"]
+    assert len(ages) == 2
+    assert len({*ages}) == 2
+    assert "In fixed (loans / lr):" in (home / "site" / "data.html").read_text()
 
 
 in_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Chromium and chromedriver")

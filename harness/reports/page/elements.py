@@ -125,14 +125,14 @@ def _split(line: str, most: int = 0) -> list[str]:
 
 
 def _inlined(text: str, names: Names) -> Markup:
-    """Code, bold, italics and pictures; code that is a method's name, in its look."""
+    """Code, bold, italics and pictures of the folder ``figures`` alone; code that is a method's name, in its look."""
 
     def code(found: re.Match[str]) -> str:
         word = Markup(found[1]).unescape()
         return str(names(word)) if word in names.looks else f"<code>{found[1]}</code>"
 
     bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", re.sub(r"`(.+?)`", code, str(escape(text))))
-    pictured = re.sub(r"!\[([^]]*)\]\(([^)]*)\)", r'<img src="\2" alt="\1" loading="lazy">', bold)
+    pictured = re.sub(r"!\[([^]]*)\]\((figures/[\w.-]+)\)", r'<img src="\2" alt="\1" loading="lazy">', bold)
     return Markup(re.sub(r"\*(.+?)\*", r"<i>\1</i>", pictured))
 
 

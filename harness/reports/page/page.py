@@ -156,10 +156,23 @@ def _failures(study: Study, names: Names) -> Markup | None:
 
 def _stopped(study: Study, folder: Path) -> list[tuple[str, str]]:
     """Runs of the study's sweeps that never came to an end, and why."""
-    last = {line["label"]: line for line in sweep_lines(folder)}
+    failed: list[Mapping[str, Any]] = []
+    for line in sweep_lines(folder):
+        failed = [other for other in failed if not _again(line, other)]
+        failed += [line] if line["state"] == "failed" else []
     finished = {run.label for entry in study.entries for run in entry.runs}
-    failed = [line for label, line in last.items() if line["state"] == "failed" and label not in finished]
-    return [(line["label"], line["message"]) for line in failed]
+    return [(line["label"], line["message"]) for line in failed if "asked" in line or line["label"] not in finished]
+
+
+def _again(line: Mapping[str, Any], failed: Mapping[str, Any]) -> bool:
+    """Whether a line of a sweep is of what failed before: the same command, or another one that came to an end.
+
+    A sweep's labels say what varied in it, so that one run has several.
+    """
+    same = line["label"] == failed["label"]
+    if "asked" in line and "asked" in failed:
+        return line["asked"] == failed["asked"] or (same and line["state"] != "failed")
+    return same
 
 
 def _departures(study: Study, names: Names) -> Markup | None:

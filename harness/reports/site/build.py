@@ -39,6 +39,7 @@ PAGES = {
     "reproduction": "The papers' tables", "downloads": "Downloads",
 }  # fmt: skip
 TABLES = "tables.zip"
+NONE = "there is no finished study and no archive under {}; give a results folder, such as results."
 FILES = {  # in it, of each study
     "summary.csv": "every number of each method and task, with intervals, common means and ranks",
     "pairs.csv": "every pair of methods of a task and criterion, with tests",
@@ -59,7 +60,7 @@ def write(home: Path) -> str:
     with tempfile.TemporaryDirectory(dir=home, prefix=".site-") as temporary:
         made = Path(temporary) / NAME
         made.mkdir()
-        _fill(made, home, found)
+        found = _fill(made, home, found)
         size = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
         if size > LARGEST:
             log.warning("the site has more than %d MB; build it of fewer studies to pass it on.", LARGEST / 1e6)
@@ -79,23 +80,37 @@ def _numbers(home: Path) -> list[Numbers]:
         except Exception as fault:
             if not (in_cache(folder) or isinstance(fault, HarnessError)):
                 raise
-            why = fault if isinstance(fault, HarnessError) else f"it is damaged ({short(fault)}); get or pack it again."
-            log.warning("%s is left out: %s", folder.name, why)
+            _leave_out(folder.name, fault)
     if not found:
-        raise HarnessError(
-            f"there is no finished study and no archive under {home}; give a results folder, such as results."
-        )
+        raise HarnessError(NONE.format(home))
     return sorted(
         found, key=lambda numbers: -sum(len(of) for t in numbers.study.tasks if len(of := numbers.study.of_task(t)) > 1)
     )
 
 
-def _fill(site: Path, home: Path, found: Sequence[Numbers]) -> None:
-    """Write every file of the site into a folder."""
-    for number, numbers in enumerate(found):
-        folder = site / "data" / str(number)
+def _leave_out(name: str, fault: Exception) -> None:
+    """Say that a study is not in the site, and why."""
+    why = fault if isinstance(fault, HarnessError) else f"it is damaged ({short(fault)}); get or pack it again."
+    log.warning("%s is left out: %s", name, why)
+
+
+def _fill(site: Path, home: Path, given: Sequence[Numbers]) -> list[Numbers]:
+    """Write every file of the site into a folder; returns the studies that are in it."""
+    found: list[Numbers] = []
+    for numbers in given:
+        folder = site / "data" / str(len(found))
         folder.mkdir(parents=True)
-        _study(folder, f"{number}", numbers)
+        try:
+            _study(folder, f"{len(found)}", numbers)
+        except Exception as fault:
+            if not any(run.packed for entry in numbers.study.entries for run in entry.runs):
+                raise
+            shutil.rmtree(folder)
+            _leave_out(numbers.study.name, fault)
+        else:
+            found.append(numbers)
+    if not found:
+        raise HarnessError(NONE.format(home))
     for path in (HERE / "site.js", HERE / "site.css", HERE.parent / "page" / "page.css"):
         shutil.copyfile(path, site / path.name)
     listed = [{"name": numbers.study.name, "text": _summary(numbers.study)} for numbers in found]
@@ -117,6 +132,7 @@ def _fill(site: Path, home: Path, found: Sequence[Numbers]) -> None:
     for name, title in PAGES.items():
         page = environment.get_template("page.html").render(name=name, title=title, pages=PAGES, **RULES, **shown)
         (site / f"{name}.html").write_text(page, encoding="utf-8")
+    return found
 
 
 def _charts(site: Path) -> bool:

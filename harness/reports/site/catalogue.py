@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pkgutil
 import re
 from collections.abc import Mapping, Sequence
@@ -126,11 +127,22 @@ def _data(name: str, group: str, those: Sequence[tuple[Study, Entry]]) -> Data:
         return Data(name, text, "", "", None, studies)
     runs = list({(study.name, e.task): e.runs[0] for study, e in those}.values())  # of a task all ask the same
     wanted = some(dict.fromkeys(target_text(target) for run in runs for target in run.factuals()[1].values()), MOST)
-    rows = [
-        [feature.name, str(feature.kind), _values(feature), str(feature.actionability)]
-        for feature in runs[0].space.features
-    ]
-    return Data(name, text, predicted(metas), wanted, table(FEATURES, rows), studies)
+    return Data(name, text, predicted(metas), wanted, _features(those), studies)
+
+
+def _features(those: Sequence[tuple[Study, Entry]]) -> Markup:
+    """What the features of a data set may be; where studies or tasks ask for different things, each time in which."""
+    asked: dict[str, list[tuple[Study, Entry]]] = {}
+    for study, entry in those:
+        asked.setdefault(json.dumps(entry.metas[0]["space"], sort_keys=True), []).append((study, entry))
+    tables = []
+    for same in asked.values():
+        places = some(dict.fromkeys(f"{study.name} ({entry.task})" for study, entry in same), MOST)
+        tables += [Markup("<p>In {}:</p>").format(places)] if len(asked) > 1 else []
+        space = same[0][1].runs[0].space
+        rows = [[f.name, str(f.kind), _values(f), str(f.actionability)] for f in space.features]
+        tables.append(table(FEATURES, rows))
+    return Markup().join(tables)
 
 
 def _unsized(name: str, meta: Mapping[str, Any]) -> str:
