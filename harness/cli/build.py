@@ -22,6 +22,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.model_selection import GridSearchCV
 
 from harness.cli.arguments import plain_names
+from harness.cli.composition import referred
 from harness.cli.kept_model import of_study
 from harness.cli.process import SWEEP, log
 from harness.cli.settings import mistyped, validate
@@ -49,6 +50,12 @@ from harness.models.runtime.source import ModelSource, is_file
 from harness.models.train import Amended, Training, misfit
 from harness.store.run import StoredRun, method_of
 
+OF_MODELS = {  # settings of a model, by the one that tells how it is made
+    "path": ("path", "trust", "threshold", "classes", "columns", "output", "scores", "activation"),
+    "family": ("family", "sources", "columns", "scale"),
+    "estimator": ("estimator", "threshold", "decimals", "decision", "size"),
+}
+
 
 def _folders() -> list[Path]:
     """Where choices are looked for, in this order: this package's own, then those of plug-ins."""
@@ -62,6 +69,7 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     """The settings in full, the task and the method. ``folder`` gets a note on a user's own CSV."""
     plain: Any = OmegaConf.to_container(config, resolve=True)
     validate(plain)
+    _know_all_of_model(names["model"], config)
     origins = _settle(plain)
     if plain["constraints"]:
         plain["dataset"]["constraints"] = [*(plain["dataset"].get("constraints") or ()), *plain["constraints"]]
@@ -77,6 +85,15 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     if getattr(method, "deterministic", False):
         plain["seed"] = 0  # one run stands for every seed
     return plain, task, method
+
+
+def _know_all_of_model(name: str, config: DictConfig) -> None:
+    """Refuse what a model's settings have beside what is read of them, and what other settings refer to."""
+    known = next((keys for kind, keys in OF_MODELS.items() if kind in config.model), ())
+    if known and (
+        odd := [str(key) for key in config.model if key not in {*known, *referred(OmegaConf.to_yaml(config))}]
+    ):
+        raise HarnessError(f"model={name} has no setting {odd[0]!r}; {choices(odd[0], known)}")
 
 
 def ask_again(run: StoredRun) -> tuple[dict[str, Any], Problem, Any]:

@@ -6,8 +6,10 @@ import copy
 import gc
 import importlib.util
 import os
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
@@ -18,8 +20,8 @@ from hydra.errors import HydraException
 from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from harness.core.errors import short
-from harness.core.packages import install
+from harness.core.errors import choices, short
+from harness.core.packages import CONF, conf_folders, install
 
 EXTRAS = {"hydra_ray_launcher": "ray", "hydra_submitit_launcher": "slurm", "hydra_optuna_sweeper": "optuna"}
 PASSED = ("CE_HARNESS_", "MLFLOW_TRACKING_")  # variables that a job on another machine is to have, too
@@ -45,6 +47,36 @@ def missing(part: DictConfig) -> str | None:
     if package not in EXTRAS or importlib.util.find_spec(f"hydra_plugins.{package}") is not None:
         return None
     return f"{part._target_.rpartition('.')[2]} is not installed; run: {install(EXTRAS[package])}"
+
+
+def unknown(config: DictConfig, keys: Iterable[str] = ()) -> str | None:
+    """That a setting is none, in a sentence: the harness knows no such one, nor does a choice refer to it.
+
+    Parameters
+    ----------
+    keys
+        Further ones than those of ``config``, as in a sweep each run has its own.
+    """
+    known = [str(key) for key in OmegaConf.load(CONF / "config.yaml") if key not in {"defaults", "hydra"}]
+    groups = [group for group in config.hydra.runtime.choices if "/" not in group]
+    odd = [key for key in dict.fromkeys([*map(str, config), *keys]) if key not in {*known, *groups, "hydra"}]
+    if odd and (odd := sorted({*odd} - referred(*_everywhere(config)), key=odd.index)):
+        return f"there is no setting {odd[0]!r}; {choices(odd[0], known)}"
+    return None
+
+
+def referred(*texts: str) -> set[str]:
+    """The words within ``${...}`` of YAMLs."""
+    return set(re.findall(r"\w+", " ".join(found for text in texts for found in re.findall(r"\$\{([^\n]*)\}", text))))
+
+
+def _everywhere(config: DictConfig) -> Iterator[str]:
+    """A composed configuration, and every YAML that choices may be of."""
+    sources = (source for source in config.hydra.runtime.get("config_sources", ()) if source.schema == "file")
+    folders = dict.fromkeys([*conf_folders(), *(Path(source.path) for source in sources)])
+    yield OmegaConf.to_yaml(config)
+    for folder in folders:
+        yield from (path.read_text(errors="replace") for path in folder.rglob("*.yaml"))
 
 
 def load_config(repository: ConfigRepository, config_path: str) -> Any:

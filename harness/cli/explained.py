@@ -14,14 +14,17 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from harness.cli.arguments import readable, sentence
 from harness.cli.build import build_task, names_of
+from harness.cli.composition import unknown
 from harness.cli.main import SearchPath, extend
 from harness.core.errors import HarnessError
+from harness.core.method import prepare
 from harness.core.objective import Objective
 from harness.core.packages import CONF
 from harness.core.wording import SATISFIED
 from harness.execution.contract import refused
 from harness.execution.experiment import entropy
 from harness.execution.pool import Limits, Pool
+from harness.execution.satisfied import ASK, WithoutCopies
 from harness.execution.start import Started
 from harness.library import in_context
 from harness.reports.person import Explained
@@ -46,6 +49,8 @@ def explained(arguments: list[str], spare: Started | None = None) -> Iterator[tu
         Plugins.instance().register(SearchPath)
         with initialize_config_dir(str(CONF), version_base="1.3"):
             config = compose("config", arguments, return_hydra_config=True)
+        if why := unknown(config):
+            raise HarnessError(why)
         HydraConfig.instance().set_config(config)
         settings = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         plain, task, method = build_task(settings, names_of(settings), None)
@@ -55,12 +60,16 @@ def explained(arguments: list[str], spare: Started | None = None) -> Iterator[tu
         raise HarnessError("group does not fit one person's explanation; leave it out.")
     limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
     count, seed = plain["n_counterfactuals"], entropy(plain["seed"])
-    asked = task.factuals.loc[~task.content(task.factuals)]
+    prepare(method)
+    content = task.content(task.factuals)
+    asked = task.factuals if plain["satisfied"] == ASK else task.factuals.loc[~content]
+    if plain["satisfied"] == ASK:
+        method = WithoutCopies(method, frozenset(task.factuals.index[content]))
     outcomes = Pool(spare=spare).explain(method, task.problem, asked, count, seed, limits)
     for index in task.factuals.index:
         factual, problem = task.factuals.loc[[index]], task.problem(index)
         found, claim = refused(count, SATISFIED), None
-        if not task.satisfied(index):
+        if index in asked.index:
             outcome = next(outcomes)  # one at a time, they come in the order of the factuals
             found, claim = outcome.explanation, outcome.claim
         yield in_context(found, claim, problem, factual), claim

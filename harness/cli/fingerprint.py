@@ -13,6 +13,7 @@ from typing import Any
 from harness.cli import plugins
 from harness.cli.process import PACKAGE
 from harness.core.packages import digest_of, version
+from harness.data.csv_settings import without_place
 from harness.execution import satisfied
 from harness.execution.task import Task
 
@@ -37,6 +38,7 @@ def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
     asked = {key: plain[key] for key in SETTINGS}
     if (wrapped := task.classifier.wrapped) is not None:  # wherever the file lies
         asked["model"] = {**asked["model"], "path": wrapped.sha256}
+    asked["dataset"] = without_place(asked["dataset"])
     if plain["group"]:
         asked |= {key: plain[key] for key in ("group", "group_time_limit")}
     if plain["satisfied"] == satisfied.ASK and task.content(task.factuals).any():  # else it is the same run
@@ -54,6 +56,7 @@ def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
     digest.update(_plugged(sys.modules[type(method).__module__].__file__ or ""))
     for path in getattr(method, "files", ()):
         digest.update(Path(path).read_bytes())
+        digest.update(_plugged(str(path)))
     return digest.hexdigest()
 
 

@@ -46,7 +46,7 @@ from harness.execution.pool import Limits, Pool
 from harness.execution.task import WHICH, Task
 from harness.reports import groups
 from harness.store import mlflow as tracking
-from harness.store.rows import write_whole
+from harness.store.rows import read_lines, write_whole
 from harness.store.run import StoredRun
 
 
@@ -62,8 +62,7 @@ def run_job(config: DictConfig) -> float:
     number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
     record = Path(config.output_dir) / study / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     try:
-        stored, state, merit, fault = _run(config, names, record, f"[{number + 1}/{os.environ[CELLS]}] {label}")
-        _note(record, cell=str(stored.path), label=label, state=state, fault=fault, asked=_asked())
+        merit, fault = _run(config, names, record, f"[{number + 1}/{os.environ[CELLS]}] ", label)
         tracking.forget_failed(study, _asked(), label)
         if fault:
             log.error("%s: %s", label, fault)
@@ -107,8 +106,9 @@ def _asked() -> str:
     return hashlib.sha256("\n".join(sorted(given)).encode()).hexdigest()[:32]
 
 
-def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) -> tuple[StoredRun, str, float, str]:
-    """Its answers, what became of it, the number that a sweep optimises, and what a metric failed of; else empty."""
+def _run(config: DictConfig, names: dict[str, str], record: Path, place: str, label: str) -> tuple[float, str]:
+    """Ask and score. Returns the number that a sweep optimises, and what a metric failed of; else empty."""
+    title = f"{place}{label}"
     folder = record.parents[1]
     plain, task, method = build_task(config, names, folder)
     if task.dataset.space.priced:
@@ -119,16 +119,31 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) ->
     fingerprint = fingerprint_of(plain, task, method)
     trusted = bool(plain["model"].get("trust"))
     stored = StoredRun(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
-    state = "rescored" if plain["rescore"] else "done"
     if plain["rescore"] and not stored.started:
         raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
-    if plain["force"] and not plain["rescore"]:
-        stored.reset()
+    identity = {**names, "experiment": folder.name, "fingerprint": fingerprint}
+    with stored.locked():
+        state, fault = _brought_up_to_date(stored, task, method, metrics, identity, plain, record, title)
+        _note(record, cell=str(stored.path), label=label, state=state, fault=fault, asked=_asked())
+    scores = read_scores(stored)
+    log.info("%s  %s", title, _line(stored, scores, state, plain["n_factuals"] if plain["factuals"] in WHICH else 0))
+    if plain["group"] and os.environ[CELLS] == "1":
+        results.info("\n%s", (stored.path / groups.REPORT).read_text())
+    return _merit(scores, plain["optimise"]), fault
+
+
+def _brought_up_to_date(
+    stored: StoredRun, task: Task, method: Any, metrics: list[Metric], identity: Mapping[str, Any],
+    plain: Mapping[str, Any], record: Path, title: str,
+) -> tuple[str, str]:  # fmt: skip
+    """Ask, judge, score and log what is not there yet; returns what became of the run, and what a metric failed of."""
+    state, cell = "rescored" if plain["rescore"] else "done", str(stored.path)
+    if plain["force"] and not plain["rescore"] and cell not in {line.get("cell") for line in read_lines(record)}:
+        stored.reset()  # once a sweep, whichever of its seeds comes first
     if stored.done and not plain["rescore"]:
         state = "skipped"
     elif not plain["rescore"]:
-        identity: dict[str, Any] = {**names, "experiment": folder.name, "fingerprint": fingerprint}
-        identity |= {"gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
+        identity = {**identity, "gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
         with Progress(record, title, len(task.factuals)) as bar:
             _answer(stored, task, method, identity, plain, bar.update)
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
@@ -136,13 +151,9 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) ->
     fault = None
     if state != "skipped" or stored.meta.get("scored") != scored or not stored.meta.get("logged", True):
         fault = _score(stored, task, metrics, plain, scored)
-    elif fingerprint not in tracking.logged(folder.name):  # of an archive, or once logged elsewhere
+    elif identity["fingerprint"] not in tracking.logged(identity["experiment"]):  # of an archive, or logged elsewhere
         log_run(stored, plain)
-    scores = read_scores(stored)
-    log.info("%s  %s", title, _line(stored, scores, state, plain["n_factuals"] if plain["factuals"] in WHICH else 0))
-    if plain["group"] and os.environ[CELLS] == "1":
-        results.info("\n%s", (stored.path / groups.REPORT).read_text())
-    return stored, state, _merit(scores, plain["optimise"]), "" if fault is None else str(fault)
+    return state, "" if fault is None else str(fault)
 
 
 def _seen(method: Any, plain: Mapping[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from harness.cli.process import log
 from harness.core.classifier import Classifier
 from harness.core.tolerances import SCORE_TIE
 from harness.data import Dataset
+from harness.data.csv_settings import without_place
 from harness.models.files import checksum
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun
@@ -73,4 +74,5 @@ def _alike(one: Classifier, other: Classifier, rows: pd.DataFrame) -> bool:
 
 
 def _settings(plain: Mapping[str, Any]) -> str:
-    return json.dumps([plain.get(name) for name in OF_A_MODEL], default=str)
+    asked = {**plain, "dataset": without_place(plain["dataset"])}
+    return json.dumps([asked.get(name) for name in OF_A_MODEL], default=str)

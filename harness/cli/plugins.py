@@ -39,6 +39,8 @@ def hidden(folder: Path, earlier: list[Path]) -> list[str]:
 def sources(module: Path) -> list[Path]:
     """A module's file and those that it imports, directly or not, from its own package or from uninstalled code.
 
+    Of a script that is what lies beside it.
+
     Read off the source, imports within functions included. Libraries are left out, and so is this package.
     """
     found: set[Path] = set()
@@ -71,7 +73,10 @@ def _imports(path: Path, module: Path) -> Iterator[Path]:
 
 
 def _absolute(parts: list[str], module: Path) -> Iterator[Path]:
-    for place in [] if parts[0] in OURS else places(parts[0]):
+    if parts[0] in OURS:
+        return
+    yield from _chain(module.parent, parts)
+    for place in places(parts[0]):
         library = place.is_relative_to(STANDARD) or LIBRARIES.intersection(place.parts)
         if not library or module.is_relative_to(place.resolve()):
             yield from _chain(place, parts[1:]) if place.is_dir() else [place]

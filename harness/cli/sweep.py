@@ -22,9 +22,9 @@ from harness.cli import composition, listing
 from harness.cli.arguments import sentence
 from harness.cli.process import BEGAN, CELLS, SWEEP, VARIED, log, stopping_where_full, study_name
 from harness.cli.slurm import know_jobs_by_their_files
-from harness.core.errors import HarnessError, choices
-from harness.core.packages import CONF
+from harness.core.errors import HarnessError
 
+ONE = ("study", "output_dir", "dry")  # of a command, whose end is summed up once
 SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
 
 
@@ -114,15 +114,16 @@ def _refusal(config: DictConfig, jobs: list[list[str]]) -> str | None:
         return f"output_dir={config.output_dir or ''} does not fit; give the name of a folder."
     if not isinstance(config.dry, bool):
         return f"dry={config.dry} does not fit; give true or false."
-    known = [str(key) for key in OmegaConf.load(CONF / "config.yaml") if key not in {"defaults", "hydra"}]
-    groups = [group for group in config.hydra.runtime.choices if "/" not in group]
-    for override in OverridesParser.create().parse_overrides(list(config.hydra.overrides.task)):
-        key = override.key_or_group
-        if override.is_add() and key not in {*known, *groups} and not re.search(r"[./]", key):
-            return f"there is no setting {key!r}; {choices(key, known)}"
-    for key in SHARED:
+    given = OverridesParser.create().parse_overrides(list(config.hydra.overrides.task))
+    added = [override.key_or_group for override in given if override.is_add() or override.is_force_add()]
+    if why := composition.unknown(config, [key for key in added if not re.search(r"[./]", key)]):
+        return why
+    for key in (*SHARED, *ONE):
         if len({override for job in jobs for override in job if override.lstrip("+").startswith(f"{key}=")}) > 1:
-            return f"{key} names several values, but runs that differ in it alone are one run; give each a study=NAME."
+            same = f"{key} names several values, but "
+            if key in ONE:
+                return same + "a command has one; give a command for each."
+            return same + "runs that differ in it alone are one run; give each a study=NAME."
     return None
 
 

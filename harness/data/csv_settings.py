@@ -96,6 +96,7 @@ CHECKS: dict[str, Check] = {
     "max_categories": (lambda value: type(value) is int and value > 0, "a whole number above 0"),
 }
 OF_A_QUESTION = ("actionability", "bounds", "order", "special", "may_be_missing", *OF_COSTS)  # of a dataset's features
+PLACE = ("path", "sidecar", "max_megabytes")  # where a CSV lies, and how it is reached
 ONLY_LINE = ("path", "name", "sidecar", "max_megabytes", "max_categories")
 ATTRIBUTE_CHECKS: dict[str, Check] = {
     "kind": (lambda value: value in list(Kind), f"one of {', '.join(Kind)}"),
@@ -185,6 +186,11 @@ def _check_attributes(feature: str, entry: Mapping[str, Any], where: str) -> Non
         fits, what = ATTRIBUTE_CHECKS[key]
         if value is not None and not fits(value):
             raise DatasetError(f"{key} of {feature} in {where} is {str(value)[:80]!r}; give {what}.")
+
+
+def without_place(settled: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a CSV but for where it lies and how it is reached, which say nothing of what it holds."""
+    return {key: value for key, value in settled.items() if key not in PLACE} if "path" in settled else dict(settled)
 
 
 def settle(

@@ -58,7 +58,9 @@ def serve(connection: Connection) -> None:
             connection.send(FitStarted())
             explainer, fitted = _fit(message, compiling)
             compiled = compiling.seconds - compiled
-            connection.send(replace(fitted, compile_seconds=compiled, cpu_seconds=_processor_seconds(explainer)))
+            connection.send(
+                replace(fitted, compile_seconds=compiled, cpu_seconds=processor_seconds() + _far_seconds(explainer))
+            )
         elif explainer is not None and problem is not None:
             connection.send(_timed(explainer, problem, message))
 
@@ -95,7 +97,8 @@ def _timed(explainer: Explainer, problem: Problem, request: ExplainRequest | Gro
     It is where the explainer has lost what it needs, and where memory ran out: what is not freed then would cost the
     next question its answer.
     """
-    start, spent, served = time.perf_counter(), _processor_seconds(explainer), _model_seconds(explainer)
+    served, far = _model_seconds(explainer), _far_seconds(explainer)  # looking at other processes takes time itself
+    spent, start = processor_seconds(), time.perf_counter()
     reply: ExplainReply | GroupReply
     if isinstance(request, GroupRequest):
         reply = _explain_group(explainer, problem, request)
@@ -103,11 +106,12 @@ def _timed(explainer: Explainer, problem: Problem, request: ExplainRequest | Gro
     else:
         reply = _explain(explainer, problem, request)
         reasons = {answer.reason for answer in reply.explanation.answers}
+    seconds, spent = time.perf_counter() - start, processor_seconds() - spent
     told = _model_seconds(explainer)
     return replace(
         reply,
-        seconds=time.perf_counter() - start,
-        cpu_seconds=_processor_seconds(explainer) - spent,
+        seconds=seconds,
+        cpu_seconds=spent + _far_seconds(explainer) - far,
         model_seconds=None if told is None or served is None else told - served,
         peak_mib=peak_mib(),
         last=bool(getattr(explainer, "lost", False)) or Reason.MEMORY in reasons,
@@ -130,9 +134,9 @@ def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) ->
     return ExplainReply(explanation)
 
 
-def _processor_seconds(explainer: Explainer | None) -> float:
-    """Of this process and of what the explainer has running elsewhere."""
-    return processor_seconds() + float(getattr(explainer, "cpu_seconds", 0.0))
+def _far_seconds(explainer: Explainer | None) -> float:
+    """Processor seconds of what the explainer has running elsewhere."""
+    return float(getattr(explainer, "cpu_seconds", 0.0))
 
 
 def _model_seconds(explainer: Explainer) -> float | None:

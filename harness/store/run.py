@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,8 @@ from harness.models.runtime.source import ModelSource, is_file
 from harness.store.archive import answers_of, in_cache, published, studies
 from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
+
+log = logging.getLogger("harness")
 
 KEPT = ("sha256", "trusted", "columns", "logical", "named", "settings")  # of ``WrappedModel``
 _read: dict[str, Any] = {}  # the estimator read last, by what its file holds, and if it was published, its settings
@@ -164,6 +169,23 @@ class StoredRun:
     def finish(self) -> None:
         """Mark the run as complete."""
         write_whole(self.path / "done", "")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Of several processes that have the same run, let one at a time ask, score or forget it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                log.info("%s is asked by another process, which this one waits for.", self.path.name)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            except OSError:  # a file system without locks
+                pass
+            yield
+        finally:
+            os.close(handle)
 
     def reset(self) -> None:
         """Forget all answers: first that they are complete, last what was asked, so that a kill in between is safe."""

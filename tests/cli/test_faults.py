@@ -84,21 +84,32 @@ def test_a_run_that_ended_before_it_was_logged_is_logged_later(run: Run, tmp_pat
 
 
 @pytest.mark.slow
-def test_two_first_sweeps_at_once_make_one_store(tmp_path: Path) -> None:
-    """In a folder with nothing in it; neither warns, and the runs of both are logged, and one of their study."""
+@pytest.mark.parametrize("counts", [(2, 3), (2, 2)], ids=["two runs", "one run"])
+def test_two_first_sweeps_at_once_make_one_store(tmp_path: Path, counts: tuple[int, int]) -> None:
+    """In a folder with nothing in it; neither warns, and the runs of both are logged, and one of their study.
+
+    Where both are the same run, one asks and the other waits.
+    """
     command = [sys.executable, "-m", "harness", *ONE]
     kept: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     where: dict[str, Any] = {"cwd": tmp_path, "env": environment_in(tmp_path)}
-    both = [subprocess.Popen([*command, f"n_factuals={n}"], **where, **kept) for n in (2, 3)]
+    states = []
+    both = [subprocess.Popen([*command, f"n_factuals={n}"], **where, **kept) for n in counts]
     for process in both:
         text, _ = process.communicate(timeout=300)
         assert process.returncode == 0, text
         assert not re.search("warning|error|already exists", text, flags=re.IGNORECASE), text
+        states += re.findall(r"nearest  (\w+): ", text)
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("adhoc")
     assert experiment is not None
     runs = client.search_runs([experiment.experiment_id])
-    assert sorted("fingerprint" in logged.data.tags for logged in runs) == [False, True, True]
+    different = len({*counts})
+    assert sorted("fingerprint" in logged.data.tags for logged in runs) == [False, *[True] * different]
+    assert sorted(states) == ["done", "done" if different == 2 else "skipped"]
+    for cell in stored(tmp_path).values():
+        assert len(cell.rows()) == len(cell.factuals()[0]) * cell.meta["n_counterfactuals"]
+        assert not asked_twice(cell)
 
 
 @pytest.mark.slow

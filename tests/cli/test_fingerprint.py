@@ -15,6 +15,7 @@ from harness.cli import fingerprint
 from harness.cli.fingerprint import LIBRARIES, fingerprint_of, sources_of
 from harness.core.packages import digest_of
 from harness.execution.task import make_task
+from methods.foreign.method import Foreign
 from methods.nearest import Nearest
 
 ROOT = Path(__file__).parents[2]
@@ -108,6 +109,39 @@ def test_what_is_asked_changes_it_and_how_it_is_shown_does_not() -> None:
         assert fingerprint_of(settings(**shown), task, method) == before, shown
     fewer = replace(task, factuals=task.factuals.iloc[1:])
     assert fingerprint_of(settings(), fewer, method) != before
+
+
+def test_where_a_csv_lies_does_not_change_it() -> None:
+    """Nor how it is reached; what is in it is in the data's checksum, and its settings count."""
+    task, csv = (
+        question(),
+        {"name": "loans", "path": ["loans.csv"], "sidecar": None, "max_megabytes": 100, "drop": None},
+    )
+    before = fingerprint_of(settings(dataset=csv), task, Nearest())
+    for same in ({"path": ["./loans.csv"]}, {"sidecar": "loans.yaml"}, {"max_megabytes": 300}):
+        assert fingerprint_of(settings(dataset=csv | same), task, Nearest()) == before, same
+    assert fingerprint_of(settings(dataset=csv | {"drop": ["age"]}), task, Nearest()) != before
+
+
+def test_what_a_script_imports_from_beside_it_changes_it(tmp_path: Path) -> None:
+    """Directly or not; another file there does not."""
+    texts = {"fewest": "import json, helper", "helper": "from deeper import x", "deeper": "x = 1", "other": "y = 1"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    method, task = Foreign("fewest", str(tmp_path / "fewest.py")), question()
+
+    def now() -> str:
+        fingerprint._plugged.cache_clear()
+        return fingerprint_of(settings(), task, method)
+
+    before = now()
+    (tmp_path / "other.py").write_text("y = 2")
+    assert now() == before
+    for name in ("fewest", "helper", "deeper"):
+        (tmp_path / f"{name}.py").write_text(f"{texts[name]}  # changed")
+        assert now() != before, name
+        (tmp_path / f"{name}.py").write_text(texts[name])
+    assert now() == before
 
 
 def test_satisfied_factuals_change_it_where_there_are_any() -> None:
