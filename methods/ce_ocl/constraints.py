@@ -22,7 +22,7 @@ from methods.ce_ocl.assignments import Assignment, Assignments
 from methods.ce_ocl.exclusion import Exclusion
 from methods.ce_ocl.parameters import Parameters
 from methods.estimators import network
-from methods.estimators.linear import is_linear, unit_of, weights_of
+from methods.estimators.linear import is_linear, surely_valid, unit_of, weights_of
 from methods.estimators.raw_target import leads, raw_interval
 from methods.milp.block import INTEGRAL
 from methods.milp.causality import Causality
@@ -351,7 +351,11 @@ class Related(Part):
         return all_kept(clauses_of(self.stated.problem.space.relations, factual), frame)
 
     def settle(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
-        return self.rows.settle(row)
+        """As far as the model still takes it; else ``broken`` says that tolerances decide."""
+        settled, problem = self.rows.settle(row), self.stated.problem
+        if settled == row or surely_valid(problem, problem.space.frame([settled]))[0]:
+            return settled
+        return row
 
     def broken(self, frame: pd.DataFrame) -> bool:
         return not self.rows.keeps(frame)[0]

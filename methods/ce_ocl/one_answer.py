@@ -300,11 +300,12 @@ class AnswerSearch:
         negligible = LITTLE_PROGRESS * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         refused: pd.DataFrame | None = None
+        ruled_out = program.splits  # whether all that exclusions leave out is refused
         if self._relax(form) or self._settles(form, slack):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
             solution = runs.next(self.deadline.left)
-            exact = program.exact and (repairs == 0 or program.splits)  # a wider margin proves nothing else
+            exact = program.exact and (repairs == 0 or ruled_out)  # a wider margin proves nothing else
             before, value = bound, self.best.value
             bound = max(bound, solution.bound) if exact else bound
             known = min(budget, solution.objective)
@@ -332,6 +333,7 @@ class AnswerSearch:
                     continue
                 if program.bare and not repairs and self._nudge(solution, form, frame, proof, lexical, fewest):
                     return Solution(solution.x, solution.objective, min(proof, solution.objective))
+                ruled_out &= not program.strayed  # its leaves hold other points, perhaps
                 program.exclusion.add(solution.x, repairs)
                 repairs, refused = repairs + 1, frame
                 continue

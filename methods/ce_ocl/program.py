@@ -103,10 +103,11 @@ class CounterfactualProgram(Stated):
         return self.variables.changed(self.aim.weights)
 
     def read(self, x: np.ndarray, factual: pd.DataFrame) -> pd.DataFrame:
-        """A solution as a decoded row, the structural equations kept."""
-        row = self.variables.read(x)
+        """A solution as a decoded row, the structural equations kept; ``strayed`` where it is not the program's own."""
+        own = row = self.variables.read(x)
         for part in reversed(self.parts):  # what moves single numbers before what computes them
             row = part.settle(factual, row)
+        self.strayed = row != own
         return self.problem.space.frame([row])
 
 

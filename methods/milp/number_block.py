@@ -110,11 +110,13 @@ class Reach:
             must = not within[0] - COORDINATE_TIE <= origin <= within[1] + COORDINATE_TIE
             coded = not low - COORDINATE_TIE <= origin <= high + COORDINATE_TIE
             low, high = max(low, within[0]), min(high, within[1])
+            if high < low <= high + COORDINATE_TIE:  # one value, written in two ways
+                low = high
             if not must and not coded:
                 low, high = min(low, origin), max(high, origin)
         jump = low - origin if low > origin else min(high - origin, 0.0)
         rise, fall = min(max(high - origin, 0.0), radii[1]), min(max(origin - low, 0.0), radii[0])
-        if low > high or abs(jump) > max(rise, fall):
+        if low > high or abs(jump) > max(rise, fall) + COORDINATE_TIE:
             rise = fall = 0.0
         if feature.kind is Kind.INTEGER:
             rise, fall = (math.floor(part * feature.range + COORDINATE_TIE) / feature.range for part in (rise, fall))
@@ -217,6 +219,8 @@ class NumberBlock(Block):
         compiled.row_low[at.link] = compiled.row_high[at.link] = self.value / feature.range if integer else origin
         start, unit = (self.value, feature.range) if integer else (origin, 1.0)
         ends = start - reach.fall * unit, start + reach.rise * unit
+        if integer:  # 15 - 15 / 22 * 22 is not 0, and no whole number below it is 0 then
+            ends = round(ends[0]), round(ends[1])
         compiled.low[at.number], compiled.high[at.number] = ends
         compiled.high[at.up], compiled.high[at.down] = reach.rise, reach.fall
         compiled.integer[at.change] = self.counted or reach.jump != 0

@@ -357,8 +357,10 @@ class _Explainer:
         for level in range(len(forms)):
             order = [level, *range(level)]
             found = engine.best(n, [forms[q] for q in order], np.array([caps[q] for q in order]), deadline)
+            if level and not found.choices:  # those of the level before are left
+                found = replace(found, proven=False)
             if level and not exact:
-                found = replace(found, bound=-math.inf, proven=found.proven and bool(found.choices))
+                found = replace(found, bound=-math.inf)
             if not found.choices or not found.proven:
                 return found if level == len(forms) - 1 else replace(found, bound=-math.inf)  # of another objective
             near = max(1.0, abs(found.cost))

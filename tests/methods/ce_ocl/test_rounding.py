@@ -1,0 +1,83 @@
+"""Rounding in the last digit proves nothing: ends of numbers, of hulls, and of what a relation leaves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.core.explanation import Answer, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from harness.models.train import train
+from methods.ce_ocl import CeOcl
+from methods.milp.number_block import Reach
+
+
+def posed(model: Any, space: Space, rows: list[dict[str, Any]], good: np.ndarray) -> Problem:
+    frame, labels = space.frame(rows), np.where(good, "good", "bad").astype(object)
+    return Problem(space, train(model, space, frame, labels, ("bad", "good")), frame, labels, Label("good"))
+
+
+def answers(method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1) -> tuple[Answer, ...]:
+    return method.fit(problem).explain(factual, n, np.random.default_rng(0), Deadline.after(20)).answers
+
+
+@pytest.mark.parametrize(("reach", "own"), [(22, 14), (22, 15), (23, 13), (26, 15), (39, 31), (43, 23), (45, 13)])
+def test_the_least_whole_number_is_there_for_the_second_answer(reach: int, own: int) -> None:
+    """The only one that is wanted and far enough from the first answer is 0, even if 15 - 15 / 22 * 22 is more."""
+    space = Space((Feature("x", "integer", scale=(0, reach), bounds=(0, reach)),))
+    numbers = np.repeat(np.arange(reach + 1), 4)
+    apart = math.ceil(0.05 * reach)  # two answers differ by 5 % of the range at least
+    model = LogisticRegression(C=1e4, max_iter=2000)
+    problem = posed(model, space, [{"x": int(x)} for x in numbers], numbers <= apart)
+    assert [x for x in range(reach + 1) if problem.valid(space.frame([{"x": x}]))[0]] == [*range(apart + 1)]
+    first, second = answers(CeOcl(), problem, space.frame([{"x": own}]), 2)
+    assert (first.status, first.row) == (Status.OPTIMAL, {"x": apart})
+    assert (second.status, second.row) == (Status.OPTIMAL, {"x": 0})
+
+
+@pytest.mark.parametrize(("engine", "distance"), [("auto", "l1"), ("milp", "l1"), ("auto", "linf")])
+@pytest.mark.parametrize("relation", ["x + y < 1.2", "x + y <= 1.2"])
+def test_a_relation_moves_no_number_across_a_split(engine: str, distance: str, relation: str) -> None:
+    """Wanted is x > 0.7, so that y has to fall from 0.9 to 0.5, and no leaf is refused for where rounding puts x."""
+    ends = {"scale": (0.0, 1.0), "bounds": (0.0, 1.0)}
+    space = Space((Feature("x", "continuous", **ends), Feature("y", "continuous", **ends)), (relation,))
+    rows = [(0.1, 0.1), (0.4, 0.9), (0.69, 0.5), (0.71, 0.2), (0.8, 0.3), (0.95, 0.1)] * 4
+    model = DecisionTreeClassifier(max_depth=1, random_state=0)
+    problem = posed(model, space, [{"x": x, "y": y} for x, y in rows], np.array([x > 0.7 for x, _ in rows]))
+    (answer,) = answers(CeOcl(engine=engine, distance=distance), problem, space.frame([{"x": 0.2, "y": 0.9}]))
+    best = 0.9 if distance == "l1" else 0.5
+    assert answer.status in {Status.OPTIMAL, Status.FOUND}
+    assert answer.objective == pytest.approx(best, abs=2e-5)
+    assert answer.bound is None or answer.bound <= best + 1e-6
+
+
+@pytest.mark.parametrize("engine", ["auto", "milp"])
+@pytest.mark.parametrize("distance", ["l1", "linf"])
+@pytest.mark.parametrize("kind", ["free", "immutable"])
+def test_a_hull_a_digit_beyond_a_bound_is_within_reach(engine: str, distance: str, kind: str) -> None:
+    """x may be .3 at most, and all rows of the wanted class have .1 + .2, which is a digit more."""
+    most = 0.1 + 0.2
+    features = (
+        Feature("x", "continuous", scale=(0.0, 1.0), bounds=(0.0, 0.3)),
+        Feature("y", "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0), actionability=kind),
+    )
+    space = Space(features)
+    rows = [{"x": most, "y": y} for y in (0.5, 0.6, 0.7, 0.9)] * 5 + [
+        {"x": 0.1, "y": y} for y in (0.1, 0.2, 0.8, 0.95)
+    ] * 5
+    problem = posed(LogisticRegression(C=1e4), space, rows, np.arange(40) < 20)
+    factual = space.frame([{"x": 0.1, "y": 0.55}])
+    (answer,) = answers(CeOcl(engine=engine, distance=distance, hull="hard"), problem, factual)
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(0.2, abs=1e-6)
+    reach = Reach.of(features[0], 0.1, (math.inf, math.inf), (most, most))
+    assert (reach.rise, reach.must) == (pytest.approx(0.2), True)
