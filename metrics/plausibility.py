@@ -29,7 +29,7 @@ def ynn(asked: Asked) -> np.ndarray:
     """Mean share of the 5 nearest training rows that are *predicted* as desired, in [0, 1], higher is better.
 
     yNN of Pawelczyk et al. (2021), there nearest in Euclidean distance, here in Gower's; the earlier row first where
-    two are as near. None without answers.
+    the floats of two are equal. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(ynn(factual, answers, problem), 9)  # three of five, twice

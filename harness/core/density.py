@@ -12,6 +12,7 @@ from harness.core.space import Feature, Kind, Space
 from harness.core.tolerances import LIMIT_MET
 
 BINS = 10  # of a number, between the least and the greatest of the rows
+APART = 4 * LIMIT_MET  # what edges of bins are apart at least, in scaled units
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Part:
         Between the bins of a number, an ordinal or a binary feature, in order, shape (bins - 1,); none of a category,
         whose bins are its columns.
     values
-        The log-density in each bin, shape (components, bins).
+        The log-density in each bin, shape (components, bins); of a number with gaps, a last one is that of these.
     """
 
     columns: tuple[int, int]
@@ -46,7 +47,9 @@ class Part:
         own = points[:, slice(*self.columns)]
         if self.category:
             return self.values.T[own.argmax(axis=1)]
+        gap, last = np.isnan(own[:, 0]), self.values.shape[1] - 1
         sides = [np.searchsorted(self.edges, own[:, 0] + shift) for shift in (-LIMIT_MET, LIMIT_MET)]
+        sides = [np.where(gap, last, side) for side in sides]
         return np.maximum(*(self.values.T[side] for side in sides))
 
 
@@ -58,9 +61,9 @@ class Density:
         \ell(x) = \max_c \Big[\log \pi_c + \sum_j \log p_{cj}(x_j)\Big]
 
     :math:`\pi_c` is the share of component c among the rows, :math:`p_{cj}` the histogram of feature j in it: of a
-    number ``BINS`` bins of equal width between its least and greatest values (whole values, of integers) and one
-    beyond each end, of any other feature one a category. Each bin counts one row more than it holds. The maximum is a
-    lower bound of the mixture's log-likelihood.
+    number ``BINS`` bins of equal width between its least and greatest values (whole values, of integers), one beyond
+    each end and one of gaps, of any other feature one a category. Each bin counts one row more than it holds. The
+    maximum is a lower bound of the mixture's log-likelihood.
 
     Parameters
     ----------
@@ -109,20 +112,21 @@ def _part(feature: Feature, columns: slice, rows: np.ndarray, whole: np.ndarray)
         own = rows[:, columns.start]
         edges = _edges(feature, own)
         places = np.searchsorted(edges, own)
-        if feature.numeric and len(edges) > 1:  # the least of the rows lies on the first edge
-            places = np.where(np.isnan(own), places, np.clip(places, 1, len(edges) - 1))
-        held = np.eye(len(edges) + 1)[places]
+        if feature.numeric and len(edges):  # the least of the rows lies on the first edge
+            places = np.clip(places, 1, len(edges) - 1)
+        bins = len(edges) + 1 + feature.missing
+        held = np.eye(bins)[np.where(np.isnan(own), bins - 1, places)]
     counts = whole.T @ held + 1.0
     width = np.ones(counts.shape[1])
-    if feature.numeric and len(edges) > 1:
-        width[1:-1] = np.diff(edges)
-        width[[0, -1]] = width[1:-1].mean()
+    if feature.numeric and len(edges):
+        width[:] = np.diff(edges).mean()
+        width[1 : len(edges)] = np.diff(edges)
     values = np.log(counts / counts.sum(axis=1, keepdims=True) / width)
     return Part((columns.start, columns.stop), edges, values)
 
 
 def _edges(feature: Feature, values: np.ndarray) -> np.ndarray:
-    """Between the bins of a feature of one column, scaled; a gap lies beyond the last."""
+    """Between the bins of a feature of one column, scaled; none of a number of which all are gaps."""
     if not feature.numeric:
         steps = len(feature.categories) - 1
         return (np.arange(steps) + 0.5) / max(steps, 1)
@@ -135,4 +139,9 @@ def _edges(feature: Feature, values: np.ndarray) -> np.ndarray:
         whole = np.rint(feature.scale[0] + edges * feature.range)
         whole = np.append(whole[:-1] - 0.5, whole[-1] + 0.5)
         edges = (np.unique(whole) - feature.scale[0]) / feature.range
-    return edges[np.append(True, np.diff(edges) > 4 * LIMIT_MET)]
+    if edges[-1] - edges[0] <= APART:
+        return np.array([edges[0] - APART, edges[-1] + APART])
+    kept = [edges[0]]
+    for edge in edges[1:-1]:
+        kept += [edge] if edge - kept[-1] > APART < edges[-1] - edge else []
+    return np.array([*kept, edges[-1]])

@@ -10,7 +10,7 @@ from harness.core.gaps import missing, same
 from harness.core.objective import Objective
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Target
-from harness.core.tolerances import CLAIM, DECODING, LIMIT_MET
+from harness.core.tolerances import CLAIM, COORDINATE_TIE, DECODING, LIMIT_MET
 from harness.core.wording import BROKEN
 from harness.evaluation.weights import withstands
 from harness.store.run import StoredRun
@@ -265,6 +265,8 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
     """Whether a feature may go from one value to another: actionability, bounds, special codes, gaps."""
     if same(new, old):
         return True
+    if feature.numeric and not (missing(new) or missing(old)) and abs(new - old) <= COORDINATE_TIE * feature.range:
+        return True  # as in distances: a library hands numbers on in single precision, say
     kind = feature.actionability
     if kind is Actionability.IMMUTABLE:
         return False

@@ -92,7 +92,7 @@ class Component:
         values = part.values[self.component]
         if part.category:
             return Linear.sum([scaled(column, value) for column, value in zip(columns, values, strict=True)])
-        bins = _bins(part.edges, values, *_ends(compiled, columns[0]))
+        bins = _bins(part.edges, values[: len(part.edges) + 1], *_ends(compiled, columns[0]))
         chosen = [compiled.add_column() for _ in bins]
         compiled.add_row(Linear.of([(column, 1.0) for column in chosen]), low=1.0, high=1.0)
         low, high, level = (
