@@ -101,6 +101,9 @@ def test_who_has_what_is_wanted_gets_one_sentence(printed: Command, people: pd.D
     row = people.index[2]
     text = printed(*CART, "method=ce_ocl", f"factual={row}")
     assert text == f"Factual {row}: the model already says what is wanted of this factual.\n"
+    asked = printed(*CART, "method=ce_ocl", f"factual={row}", "satisfied=ask")
+    assert "OPTIMAL: proven" in asked
+    assert "already says" not in asked
 
 
 def test_a_file_names_several_people(printed: Command, people: pd.DataFrame, tmp_path: Path) -> None:
