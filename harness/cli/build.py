@@ -90,9 +90,8 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
 def _know_all_of_model(name: str, config: DictConfig) -> None:
     """Refuse what a model's settings have beside what is read of them, and what other settings refer to."""
     known = next((keys for kind, keys in OF_MODELS.items() if kind in config.model), ())
-    if known and (
-        odd := [str(key) for key in config.model if key not in {*known, *referred(OmegaConf.to_yaml(config))}]
-    ):
+    own = [str(key) for key in config.model if not str(key).startswith("_")]
+    if known and (odd := [key for key in own if key not in {*known, *referred(OmegaConf.to_yaml(config))}]):
         raise HarnessError(f"model={name} has no setting {odd[0]!r}; {choices(odd[0], known)}")
 
 

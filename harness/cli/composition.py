@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import importlib.util
@@ -55,11 +56,13 @@ def unknown(config: DictConfig, keys: Iterable[str] = ()) -> str | None:
     Parameters
     ----------
     keys
-        Further ones than those of ``config``, as in a sweep each run has its own.
+        Further ones than those of ``config``, as in a sweep each run has its own. What begins with ``_`` is a YAML's
+        own affair, as an anchor is.
     """
     known = [str(key) for key in OmegaConf.load(CONF / "config.yaml") if key not in {"defaults", "hydra"}]
     groups = [group for group in config.hydra.runtime.choices if "/" not in group]
-    odd = [key for key in dict.fromkeys([*map(str, config), *keys]) if key not in {*known, *groups, "hydra"}]
+    asked = dict.fromkeys(key for key in [*map(str, config), *keys] if not key.startswith("_"))
+    odd = [key for key in asked if key not in {*known, *groups, "hydra"}]
     if odd and (odd := sorted({*odd} - referred(*_everywhere(config)), key=odd.index)):
         return f"there is no setting {odd[0]!r}; {choices(odd[0], known)}"
     return None
@@ -76,7 +79,9 @@ def _everywhere(config: DictConfig) -> Iterator[str]:
     folders = dict.fromkeys([*conf_folders(), *(Path(source.path) for source in sources)])
     yield OmegaConf.to_yaml(config)
     for folder in folders:
-        yield from (path.read_text(errors="replace") for path in folder.rglob("*.yaml"))
+        for path in folder.rglob("*.yaml"):
+            with contextlib.suppress(OSError):  # a link to nowhere, as editors make
+                yield path.read_text(errors="replace")
 
 
 def load_config(repository: ConfigRepository, config_path: str) -> Any:

@@ -82,6 +82,16 @@ def class_text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+def class_named(value: Any, classes: Iterable[Any]) -> Any:
+    """The class that a value names, by its text or else as ``class_text`` has both; None where there is none.
+
+    >>> class_named(1.0, [0, 1]), class_named("1.0", ["1.0", 1]), class_named("2", [0, 1])
+    (1, '1.0', None)
+    """
+    known = list(classes)
+    return next((each for text in (str, class_text) for each in known if text(each) == text(value)), None)
+
+
 def one_of(labels: np.ndarray, values: Sequence[Any]) -> np.ndarray:
     """Which labels are one of the values, bool, shape (labels,)."""
     return np.any([np.asarray(labels == value, dtype=bool) for value in values], axis=0)

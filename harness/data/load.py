@@ -18,7 +18,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED
 from harness.core.space import Actionability, Kind, Space
-from harness.core.target import Classes, Interval, Label, Target, class_text
+from harness.core.target import Classes, Interval, Label, Target, class_named
 from harness.data.clip import Clip, clip_of, clipped
 from harness.data.dataset import OPPOSITE, OTHER, Dataset, Reading
 from harness.data.description import Description, one_of
@@ -224,9 +224,8 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
         return _interval(dataset.name, str(desired))
     if isinstance(desired, Collection) and not isinstance(desired, str):
         return _several(dataset, list(desired))
-    for name in dataset.classes:
-        if class_text(name) == class_text(desired):
-            return Label(name)
+    if (named := class_named(desired, dataset.classes)) is not None:
+        return Label(named)
     allowed = [*dataset.classes, *[OPPOSITE] * (len(dataset.classes) == 2), OTHER]
     if desired in {OTHER, OPPOSITE} and desired in allowed:
         return OPPOSITE if len(dataset.classes) == 2 else OTHER
@@ -236,10 +235,11 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
 
 def _several(dataset: Dataset, desired: list[Any]) -> Target:
     """One of several classes, in the order of the dataset's."""
-    texts = [class_text(each) for each in desired]
-    for text in texts:
-        one_of(text, [class_text(name) for name in dataset.classes], f"{dataset.name} has no class to desire named")
-    found = tuple(name for name in dataset.classes if class_text(name) in texts)
+    named = [class_named(each, dataset.classes) for each in desired]
+    for each, name in zip(desired, named, strict=True):
+        if name is None:
+            one_of(str(each), list(map(str, dataset.classes)), f"{dataset.name} has no class to desire named")
+    found = tuple(name for name in dataset.classes if name in named)
     if not 0 < len(found) < len(dataset.classes):
         raise DatasetError(
             f"desired of {dataset.name} lists {'every class' if found else 'no class'}; list some of "
@@ -384,28 +384,30 @@ def _classes(about: Description, values: pd.Series) -> tuple[np.ndarray, tuple[A
     values = plain_values(values)
     present = distinct(values)
     if label is not None:
-        meanings = [(class_text(value), cls) for cls, listed in label["classes"].items() for value in listed]
+        meanings = [(value, cls) for cls, listed in label["classes"].items() for value in listed]
     elif classes is not None:
-        raw = {class_text(value): value for value in present}
-        meanings = [(class_text(value), raw.get(class_text(value), value)) for value in classes]
+        named = [class_named(value, present) for value in classes]
+        meanings = [(v, v if own is None else own) for v, own in zip(classes, named, strict=True)]
     elif values.dtype == float and len(present) > MANY:
         raise DatasetError(
             f"target {target!r} of {name} holds {len(present)} different numbers; "
             f"set 'task: regression', or list the 'classes'."
         )
     else:
-        meanings = [(class_text(value), value) for value in present]
-    known = dict(meanings)
+        meanings = [(value, value) for value in present]
+    known = {str(value): cls for value, cls in meanings}
     if len(known) < len(meanings):
-        raise DatasetError(f"the classes of {name} list a value of {target!r} twice: {[text for text, _ in meanings]}.")
-    for value in present:
-        if class_text(value) not in known:
+        listed = [str(value) for value, _ in meanings]
+        raise DatasetError(f"the classes of {name} list a value of {target!r} twice: {listed}.")
+    meant = {value: class_named(value, [given for given, _ in meanings]) for value in present}
+    for value, given in meant.items():
+        if given is None:
             raise DatasetError(
                 f"target {target!r} of {name} holds {value!r}, which no class covers; {choices(value, known)}."
             )
     names = tuple(dict.fromkeys(cls for _, cls in meanings))
     labels = np.empty(len(values), dtype=object)
-    labels[:] = [known[class_text(value)] for value in values.tolist()]
+    labels[:] = [known[str(meant[value])] for value in values.tolist()]
     found = set(labels)
     if len(found) < 2:
         raise DatasetError(

@@ -265,8 +265,9 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
     """Whether a feature may go from one value to another: actionability, bounds, special codes, gaps."""
     if same(new, old):
         return True
-    if feature.numeric and not (missing(new) or missing(old)) and abs(new - old) <= COORDINATE_TIE * feature.range:
-        return True  # as in distances: a library hands numbers on in single precision, say
+    known = feature.kind is Kind.CONTINUOUS and not (missing(new) or missing(old))
+    if known and abs(new - old) <= COORDINATE_TIE * feature.range:  # as in distances and the count of changes
+        return True
     kind = feature.actionability
     if kind is Actionability.IMMUTABLE:
         return False

@@ -312,6 +312,9 @@ def _laid_out(wrapped: WrappedModel, space: Space, name: str) -> tuple[WrappedMo
         if hasattr(wrapped.model, "booster_"):  # LightGBM writes _ for a blank, and takes frames with either
             written = {feature.replace(" ", "_"): feature for feature in space.names}
             columns = tuple(column if column in space.names else written.get(column, column) for column in columns)
+        if any(_own_categories(wrapped.model, space[column]) for column in columns if column in space.names):
+            kind = type(wrapped.model).__name__
+            return wrapped, [f"it is a {kind} of pandas' category columns; put an OrdinalEncoder before it"]
         lacking = [column for column in columns if column not in space.names]
         if lacking:
             hint = f"; {name} has {', '.join(space.names)}"
@@ -323,6 +326,17 @@ def _laid_out(wrapped: WrappedModel, space: Space, name: str) -> tuple[WrappedMo
             return wrapped, [f"it was trained on an array of {count} columns, and {name} has {listed}"]
     logical = tuple(c for c in columns if _holds_logical(space[c]))
     return replace(wrapped, columns=columns, logical=logical, named=known is not None), []
+
+
+def _own_categories(model: Any, feature: Feature) -> bool:
+    """Whether a model takes pandas' category columns, and cannot be asked about a feature as the data hold it.
+
+    LightGBM wants the columns as they were, XGBoost takes numbers for them.
+    """
+    if getattr(getattr(model, "booster_", None), "pandas_categorical", None):
+        return True
+    texts = any(isinstance(value, str) for value in feature.categories)
+    return texts and hasattr(model, "get_booster") and "c" in (model.get_booster().feature_types or ())
 
 
 def _takes_names(wrapped: WrappedModel, frame: pd.DataFrame) -> bool:

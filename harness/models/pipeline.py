@@ -142,8 +142,6 @@ def describe(
     if isinstance(model, RuntimeModel):
         opaque = None if model.opaque is None else f"this model is opaque: {model.opaque}"
         return Described(model, () if opaque else tuple(model.inputs), opaque=opaque, threshold=threshold)
-    if fault := _own_categories(model):
-        return Described(model, (), [fault])
     at = PipelineStep(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
     flow = ColumnFlow(tuple(_column(source, space) for source in given) or tuple(raw))
@@ -168,18 +166,6 @@ def describe(
     estimator = copy.copy(found.estimator)
     vars(estimator).pop("feature_names_in_", None)
     return Described(estimator, inputs, at.faults, None, own, found.cut)
-
-
-def _own_categories(model: Any) -> str | None:
-    """Why a model of LightGBM or XGBoost cannot be asked that took pandas' category columns; None of any other."""
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    coded = getattr(getattr(last, "booster_", None), "pandas_categorical", None)
-    if not coded and not (hasattr(last, "get_booster") and "c" in (last.get_booster().feature_types or ())):
-        return None
-    return (
-        f"its {type(last).__name__} takes pandas' category columns by itself; put an OrdinalEncoder before it in a "
-        f"pipeline, and train that on texts"
-    )
 
 
 def _column(source: Input, space: Space) -> Column:
@@ -461,6 +447,8 @@ def _readable(encoder: Any, column: Column, known: np.ndarray, at: PipelineStep)
     if why is None:
         return column.values
     at.faults.append(why)
+    if encoder.handle_unknown != "error":  # as answers that are stored were made
+        return column.values
     listed = set(known.tolist())
     return tuple(value if value in listed else known.tolist()[0] for value in column.values)
 

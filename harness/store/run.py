@@ -174,7 +174,7 @@ class StoredRun:
     def locked(self) -> Iterator[None]:
         """Of several processes that have the same run, let one at a time ask, score or forget it."""
         self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_RDONLY)
+        handle = os.open(self.path / "lock.tmp", os.O_RDWR | os.O_CREAT)  # a file, as servers of files lock no folders
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -242,7 +242,7 @@ class StoredRun:
                 f"add --trust if you trust its maker."
             )
         if is_file(path):
-            model: Any = ModelSource(path, **file["settings"]).opened(self.space, len(known["classes"]))
+            model: Any = ModelSource(path, **file["settings"]).opened(self.space, len(known["classes"]), stored=True)
         else:
             model, _ = read(path, self.trust)
         wrapped = WrappedModel(model, path=str(path), **file)

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Kind
 from harness.core.target import Interval, Label
 from harness.data import Source, data_folder, load_dataset, parse_target
+from harness.data.load import _classes
 from harness.data.sources import RAW
 
 CONFIGS = [Path(__file__).parents[2] / "conf" / "dataset" / f"{name}.yaml" for name in complete("dataset")]
@@ -382,6 +384,24 @@ def test_split(load):
 def test_checksum_is_of_the_content(load):
     """The checksum follows the raw bytes and nothing else."""
     assert load().sha256 == load(split="none").sha256 != load(TABLE).sha256
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes", "found"),
+    [
+        ([1.5, 2.0, 2.0], ["2.0", 1.5], (2.0, 1.5)),
+        ([1.5, 2.0, 2.0], [2, "1.5"], (2.0, 1.5)),
+        (["1.0", "2.0", "other"], [1.0, "2.0", "other"], ("1.0", "2.0", "other")),
+        ([1.0, 0.0, 1.0], ["1", 0], (1, 0)),
+        ([1.0, 0.0, 1.0], None, (0, 1)),
+    ],
+)
+def test_classes_are_known_by_text_or_number(cells, classes, found):
+    """However they are written in the settings; named as the data have them."""
+    about = SimpleNamespace(name="toy", target="y", label=None, classes=classes)
+    labels, names = _classes(about, pd.Series(cells, dtype=None if isinstance(cells[0], float) else object))
+    assert names == found
+    assert set(labels) == set(found)
 
 
 def test_desired(load):

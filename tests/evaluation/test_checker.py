@@ -247,7 +247,7 @@ LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditiona
         (RISING, 3.0, 2.0, False),
         (FALLING, 3.0, 2.0, True),
         (FALLING, 3.0, 4.0, False),
-        (FALLING, 0.1, float(np.float32(0.1)), True),  # 1.5e-9 more, of a range of 10
+        (FALLING, 0.1, 0.1 + 2e-9, True),  # of a range of 10
         (FALLING, 0.1, 0.1 + 1e-7, False),
         (STEPS_UP, "b", "c", True),
         (STEPS_UP, "b", "a", False),

@@ -169,7 +169,7 @@ def test_names_with_blanks_and_category_columns_of_other_libraries(package: str,
     coded = READ[["age", "city"]].astype({"city": "category"})
     more = {"enable_categorical": True} if package == "xgboost" else {}
     own = getattr(library, model)(**options, **more).fit(coded, frame["outcome"])
-    with pytest.raises(HarnessError, match=f"its {model} takes pandas' category columns by itself; put an OrdinalEnc"):
+    with pytest.raises(HarnessError, match=f"it is a {model} of pandas' category columns; put an OrdinalEnc"):
         pose(READ[["age", "city"]].assign(outcome=frame["outcome"]), "outcome", own)
 
 

@@ -100,9 +100,17 @@ def test_columns_of_catboost_are_taken_by_name_if_it_knows_names() -> None:
     model.fit(given.rename(columns={"BMI": "Mass"})[["Mass", "Age"]], PIMA["Outcome"])
     with pytest.raises(HarnessError, match=r"it takes the columns Mass, .*Age, BMI; list these .* columns=\[...\]"):
         pose(given, "Outcome", model)
+    space = pose(given, "Outcome", ModelSource(model, columns=["BMI", "Age"])).dataset.space
+    assert [each.feature for each in ModelSource(model).opened(space, 2, stored=True).inputs] == ["Age", "BMI"]
     known = pose(given, "Outcome", ModelSource(model, columns=["BMI", "Age"])).classifier
     said = model.predict(given.rename(columns={"BMI": "Mass"})[["Mass", "Age"]])
     np.testing.assert_array_equal(known.predict(given), np.ravel(said))
+    coded = given.assign(Sort=np.where(given["Age"] > 30, "older", "younger"))
+    columns = {"Sort=older": coded["Age"] > 30, "Age": coded["Age"], "Sort=younger": coded["Age"] <= 30}
+    model = catboost.CatBoostClassifier(iterations=4, depth=2, verbose=False, allow_writing_files=False)
+    model.fit(pd.DataFrame(columns).astype(float), PIMA["Outcome"])
+    known = pose(coded[["Age", "Sort", "Outcome"]], "Outcome", model).classifier
+    np.testing.assert_array_equal(known.predict(coded), np.ravel(model.predict(pd.DataFrame(columns).astype(float))))
 
 
 GROUPS = PIMA.iloc[:, :3].assign(Group=np.where(PIMA["Age"] > 30, "older", "younger"), Outcome=PIMA["Outcome"])

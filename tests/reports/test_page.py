@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("failed", "again (seed=2)", "a"),
             ("failed", "mistyped", "b"),
             ("done", "again", "a"),  # the same command, in a sweep where nothing else varies
-            ("done", "mistyped", "c"),  # another command for the same
+            ("done", "mistyped (jobs=2)", "c"),  # another command for the same
             ("done", "beside", "d"),
             ("failed", "beside", "e"),  # of another seed, say
         )

@@ -45,8 +45,13 @@ class ModelSource:
     scores: str | None = None
     activation: str = "relu"
 
-    def opened(self, space: Space, classes: int) -> RuntimeModel:
+    def opened(self, space: Space, classes: int, stored: bool = False) -> RuntimeModel:
         """The estimator of data with so many classes; 0 where the target is a number.
+
+        Parameters
+        ----------
+        stored
+            Whether answers of it are there, of a version that took columns of other names by their place.
 
         Raises
         ------
@@ -59,7 +64,7 @@ class ModelSource:
         if not engine.columns:
             columns = self.columns
             if columns is None and isinstance(engine, CatBoostEngine) and knows_names(engine.names):
-                columns = [feature.name for feature in named(engine.names, space, BY_PLACE)]
+                columns = _by_name(engine, space, stored)
             inputs = inputs_of(space, engine.width, columns)
             return estimator_of(engine, inputs, space.names, classes > 0)
         if self.columns is not None:
@@ -93,6 +98,18 @@ class ModelSource:
     def settings(self) -> Mapping[str, Any]:
         """All but the model."""
         return {name: value for name, value in vars(self).items() if name != "model"}
+
+
+def _by_name(engine: CatBoostEngine, space: Space, stored: bool) -> Sequence[str] | None:
+    """The names of a model's columns, where each is that of a feature, or of a category of one."""
+    try:
+        inputs_of(space, engine.width, engine.names)
+    except UnsupportedError:
+        if stored:
+            return None
+        named(engine.names, space, BY_PLACE)
+        raise
+    return engine.names
 
 
 def is_proto(model: Any) -> bool:

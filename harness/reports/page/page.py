@@ -167,9 +167,9 @@ def _stopped(study: Study, folder: Path) -> list[tuple[str, str]]:
 def _again(line: Mapping[str, Any], failed: Mapping[str, Any]) -> bool:
     """Whether a line of a sweep is of what failed before: the same command, or another one that came to an end.
 
-    A sweep's labels say what varied in it, so that one run has several.
+    A sweep's labels say in brackets what varied in it, so that one run has several.
     """
-    same = line["label"] == failed["label"]
+    same = failed["label"] in (line["label"], line["label"].partition(" (")[0])
     if "asked" in line and "asked" in failed:
         return line["asked"] == failed["asked"] or (same and line["state"] != "failed")
     return same
