@@ -289,6 +289,7 @@ def attack(net, region, stack, depth, nodes, moves):
     phases = np.zeros(shifts.shape, np.int8)
     size = sizes[0]
     scale = 1.0 + abs(net.constant)
+    cut_off = region.low.max() > -radius or region.high.min() < radius  # limits take points off the ball
     for _ in range(nodes):
         if depth[0] == 0:
             return PROVEN
@@ -298,12 +299,13 @@ def attack(net, region, stack, depth, nodes, moves):
             continue
         program = _relax(net, region, phases, bottom, top)
         cost, rest, rows, sides, place = program.cost, program.constant, program.rows, program.sides, program.place
-        slope, single = np.zeros(len(cost)), euclidean and layers == 1 and len(cost) > size
+        slope, single = np.zeros(len(cost)), euclidean and layers == 1 and len(cost) > size and not cut_off
         if euclidean and (single or len(cost) == size):
             goal = MARGIN_PROVEN * scale - rest
             if _climbed(size, program, goal, radius, slope) > goal:
                 continue
             trial = -radius * slope[:size] / max(np.sqrt(np.sum(slope[:size] ** 2)), MARGIN_PROVEN)
+            trial = np.minimum(np.maximum(trial, region.low), region.high)
             if forward(net, trial) <= 0.0:
                 moves[:] = trial
                 return VIOLATED
@@ -336,8 +338,9 @@ def attack(net, region, stack, depth, nodes, moves):
             # Planes that touch the ball where the point is, and where the rows' sum is least.
             steep = np.sqrt(np.sum(slope[:size] ** 2))
             ahead = -slope[:size] / steep if steep > 0.0 else point[:size] / norm
-            if forward(net, radius * ahead) <= 0.0:
-                moves[:] = radius * ahead
+            touching = np.minimum(np.maximum(radius * ahead, region.low), region.high)
+            if forward(net, touching) <= 0.0:
+                moves[:] = touching
                 return VIOLATED
             cut = np.zeros((len(sides) + 2, len(cost)))
             cut[:-2] = rows

@@ -14,6 +14,7 @@ from harness.certificate.balls import Ball, Budget, Certificate
 from harness.certificate.margins import Margin
 from harness.certificate.tree_kernels import FOUND, FULL, NONE, TIED, Cells, Heap, Leaves, Limits, search
 from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input
 from harness.core.space import Space
 from harness.core.tolerances import SCORE_TIE, SMALLEST_NUMBER
@@ -169,6 +170,11 @@ class Trees:
                 self._splits[key] = None
             else:
                 assert isinstance(source, Affine)  # as ``readable`` has seen
+                if not math.isfinite(threshold):
+                    kind = type(self.classifier.estimator).__name__
+                    raise UnsupportedError(
+                        f"no radius can be certified for a {kind} that splits on missing values; train it without any."
+                    )
                 last = last_low(source, threshold, self.single)
                 self._splits[key] = Split(source.feature, last, source.unit > 0)
         return self._splits[key]

@@ -135,9 +135,9 @@ class _Search:
         low, high = [], []
         for source in self.sources.values():
             first, last = sorted(self._seen(source.of(end)) for end in box.ends[source.feature])
-            low.append(float(np.nextafter(np.float32(first), np.float32(-np.inf)) if single else first))
+            kind = np.float32 if single else np.float64  # the number before it, as boxes are open below
+            low.append(float(np.nextafter(kind(first), kind(-np.inf))))
             high.append(last)
-        # Open below: float64 inputs at the very end are those of the next number, which the slack of the ends covers.
         self.low, self.high = np.array(low), np.array(high)
         listed = [self._leaves(tree, tree.value @ weights) for tree in trees]
         self.base = constant + sum(values[0] for _, _, values in listed if len(values) == 1)

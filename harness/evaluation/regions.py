@@ -108,6 +108,9 @@ def _as_wide(
     return True
 
 
+LARGE = 1e6  # a raw output
+
+
 def _ball(
     space: Space, classifier: Classifier, target: Target, row: Mapping[str, Any], claimed: Mapping[str, Any]
 ) -> bool:
@@ -122,6 +125,7 @@ def _ball(
     ways = np.vstack([axes, np.random.default_rng(0).normal(size=(DRAWS, len(own)))])
     if classifier.opaque is None:
         raw = np.asarray(classifier.raw(box.frame(own + axes * room)), dtype=float).reshape(len(axes), -1)
+        raw = np.clip(raw, -LARGE, LARGE)  # of a probability that is 1 it is infinite
         slopes = (raw[: len(own)] - raw[len(own) :]).T
         ways = np.vstack([ways, slopes, -slopes])
     lengths = np.linalg.norm(ways, axis=1, keepdims=True)

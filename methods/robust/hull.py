@@ -28,7 +28,7 @@ from methods.robust.cells import BallSearch
 from methods.robust.hull_run import Reach, RobustRun
 from methods.robust.outcome import Outcome
 from methods.robust.settings import Settings
-from methods.robust.walls import Walls
+from methods.robust.walls import UNKNOWN, Walls
 
 Found = tuple[dict[str, Any] | None, float, float]  # a row, its cost, a bound
 
@@ -98,13 +98,17 @@ class RobustHull:
         costs, changes = self._least(gaps, gaps > COORDINATE_TIE)
         near = (space.reached(factual, self.rows) | (gaps <= COORDINATE_TIE)).all(axis=1) & (changes <= self.most)
         places, reach = np.flatnonzero(near), _anywhere(walls)
+        unsettled = math.inf  # the least cost of a row of which it could not be found out
         for place in places[np.argsort(costs[places], kind="stable")]:
+            cost = float(costs[place])
             if deadline.passed:
-                return None, math.inf, float(costs[place])
+                return None, math.inf, min(unsettled, cost)
             row = space.decode(self.rows[[place]], like=factual).to_dict("records")[0]
-            if walls.broken(row, reach) is None:
-                return row, float(costs[place]), math.inf
-        return None, math.inf, math.inf
+            wall = walls.broken(row, reach)
+            if wall is None:
+                return row, cost, unsettled
+            unsettled = min(unsettled, cost) if wall == UNKNOWN else unsettled
+        return None, math.inf, unsettled
 
 
 def _anywhere(walls: Walls) -> Box:

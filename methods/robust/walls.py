@@ -19,6 +19,7 @@ from methods.robust.wall_kernels import Place, cover, look
 
 UNKNOWN = -1
 MOST_LOOKS = 40  # doublings of the adversary's allowance
+MOST_ASKED = 2000  # cells of which the model itself is asked, as rounding decides there
 
 
 class Walls:
@@ -90,7 +91,8 @@ class Walls:
             return known
         place = Place(Point(y, cells), cells, reach, self._duals, self.cube)
         state = self.state
-        for _ in range(MOST_LOOKS):
+        more = asked = 0
+        while more < MOST_LOOKS and asked < MOST_ASKED:
             if state.counters[CLAUSES] + ROOT_ROUNDS + 2 > len(state.wrong.low):
                 state.more_clauses()
             found = look(state.search._grid, state.ball_space, place, state.wrong, state.counters, state.neighbourhood)
@@ -99,8 +101,10 @@ class Walls:
             if found == ASK:
                 state.asked[:] = state.neighbourhood.adversary.worst_low
                 state.decide(state.search._right(state.undecided_row()))
+                asked += 1
             elif found == MORE_LOOKS:
                 state.more_looks()
+                more += 1
             if self._learn():
                 return len(self.left) - 1
         return UNKNOWN
