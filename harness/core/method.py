@@ -148,9 +148,9 @@ def refusal(method: Method, problem: Problem) -> str | None:
     """Why a method does not take a problem, in one sentence, or None: also where it cannot take missing values."""
     gaps = problem.space.gaps
     if gaps and not getattr(method, "takes_gaps", False):
-        name = gaps[0].name
+        name, shown = gaps[0].name, getattr(method, "shown", type(method).__name__)
         return (
-            f"{type(method).__name__} takes no missing values, and {name} keeps them; set features.{name}.missing to "
+            f"{shown} takes no missing values, and {name} keeps them; set features.{name}.missing to "
             f"median, or another filler, or drop."
         )
     return method.refuses(problem)

@@ -135,8 +135,7 @@ class Entry:
     @property
     def peak_mib(self) -> float:
         """The most memory that a worker took, in MiB; NaN where it was not noted."""
-        known = [float(part["peak_mib"].max()) for part in self.by_seed if "peak_mib" in part]
-        return max(known, default=math.nan)
+        return float(self.table["peak_mib"].max()) if "peak_mib" in self.table else math.nan
 
     @property
     def setup(self) -> tuple[float, float]:
@@ -255,6 +254,8 @@ class Study:
             gone = impossible.get((task, labels[places[0]][2]), {})
             stacked = pd.concat([tables[place] for place in places])
             pooled = stacked.groupby(level=0, sort=False).mean(numeric_only=True)
+            if "peak_mib" in stacked:
+                pooled["peak_mib"] = stacked["peak_mib"].groupby(level=0, sort=False).max()
             refusals = [scoring.refusal(runs[place]) for place in places]
             entries.append(
                 Entry(

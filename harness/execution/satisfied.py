@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import pandas as pd
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.gaps import missing
 from harness.core.gaps import same as equal
-from harness.core.method import Deadline, Explainer, Method, fit, refusal
+from harness.core.method import Deadline, Explainer, Method, fit
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Space
@@ -44,10 +44,17 @@ class WithoutCopies:
     method: Method
     satisfied: frozenset[Any]
 
-    takes_gaps: ClassVar[bool] = True  # or the method's own refusal says that it does not
+    @property
+    def takes_gaps(self) -> bool:
+        return bool(getattr(self.method, "takes_gaps", False))
+
+    @property
+    def shown(self) -> str:
+        """What messages call it: as the method."""
+        return type(self.method).__name__
 
     def refuses(self, problem: Problem) -> str | None:
-        return refusal(self.method, problem)
+        return self.method.refuses(problem)
 
     def objective(self, problem: Problem) -> Objective | None:
         return self.method.objective(problem)

@@ -299,8 +299,7 @@ class AnswerSearch:
         runs = Runs.of(program, form, budget, slack)
         negligible = LITTLE_PROGRESS * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
-        refused: pd.DataFrame | None = None
-        ruled_out = program.splits  # whether all that exclusions leave out is refused
+        refused, ruled_out = self.problem.train[:0], program.splits  # whether what exclusions leave out is all refused
         if self._relax(form) or self._settles(form, slack):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
@@ -308,9 +307,9 @@ class AnswerSearch:
             exact = program.exact and (repairs == 0 or ruled_out)  # a wider margin proves nothing else
             before, value = bound, self.best.value
             bound = max(bound, solution.bound) if exact else bound
-            known = min(budget, solution.objective)
-            claim = solution.limit(known, 1.0 if fewest else 2 * program.aim.tolerance(known))
-            proof = max(proof, claim) if exact and runs.settled else proof
+            if exact and runs.settled:
+                known = min(budget, solution.objective)
+                proof = max(proof, solution.limit(known, 1.0 if fewest else 2 * program.aim.tolerance(known)))
             if solution.x is None:
                 if exact and not runs.settle():
                     continue
@@ -333,14 +332,13 @@ class AnswerSearch:
                     continue
                 if program.bare and not repairs and self._nudge(solution, form, frame, proof, lexical, fewest):
                     return Solution(solution.x, solution.objective, min(proof, solution.objective))
-                ruled_out &= not program.strayed  # its leaves hold other points, perhaps
-                program.exclusion.add(solution.x, repairs)
-                repairs, refused = repairs + 1, frame
+                program.exclusion.add(solution.x, repairs)  # of one that strayed, its leaves may hold other points
+                repairs, refused, ruled_out = repairs + 1, frame, ruled_out and not program.strayed
                 continue
             self._take(frame, self._inside, solution.x)
             if exact and not fewest and self._far_below(budget, lexical):
                 return self._anew(count, lexical, proof)
-            if refused is not None and program.bare:
+            if len(refused) and program.bare:
                 self.guess(self._between(refused, frame), self._inside)
             patience -= bound <= before + negligible and self.best.value >= value - negligible
             if patience <= 0 or self.deadline.passed or not program.variables.refine(solution.x):
