@@ -33,11 +33,11 @@ CHEAP = {
 CODES = {0, 1, 2, 130}
 
 
-def built(config: Any, names: dict[str, str], record: Path, title: str) -> Any:
+def built(config: Any, names: dict[str, str], record: Path, place: str, label: str) -> Any:
     """In place of ``job._run``: everything until the first question."""
     plain, _, _ = job.build_task(config, names, None)
     job.build.metrics_of(plain["metrics"])
-    raise HarnessError(f"{title} is built.")
+    raise HarnessError(f"{label} is built.")
 
 
 def run(words: list[str]) -> None:
