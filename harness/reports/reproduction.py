@@ -42,8 +42,9 @@ COUNTED = (AS_PRINTED, AGREES, UNDECIDED, BETTER, WORSE, DIFFERS, NOT_RUN)  # in
 QUESTIONS, LAST_RESULT, COSTS = 2, 9, 10  # columns
 LEGEND = (
     f"Results: {MARKS[AS_PRINTED]} as printed; {MARKS[AGREES]} agrees: the 95 % interval of the difference holds 0, "
-    f"which is at most 25 % of the larger (where no error is published: {NEAR:.0%}), with as many questions as the "
-    f"paper or {ENOUGH}; {MARKS[UNDECIDED]} undecided: the interval holds 0, but the rest does not; {MARKS[BETTER]}, "
+    f"which is at most 25 % of the larger (where no error is published: {NEAR:.0%}, whatever the interval), with as "
+    f"many questions as the paper or {ENOUGH}; {MARKS[UNDECIDED]} undecided: the interval holds 0, but the rest does "
+    f"not, or there is one question; {MARKS[BETTER]}, "
     f"{MARKS[WORSE]} differs, ours better or worse by the paper's own criterion; {MARKS[DIFFERS]} differs, without a "
     f"better way; {MARKS[NOT_RUN]} not run. In brackets what is published. Costs (seconds, iterations, early stops) "
     "have no verdict but a ratio, published / ours: machines, solvers and limits differ. Proven wrong: counterfactuals "

@@ -23,8 +23,8 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
     """One of the words above.
 
     Two numbers agree where the 95 % interval of their difference holds 0 and it is at most a quarter of the larger (of
-    a number without a published error: a tenth), with as many questions as the paper asked, or 20. Where the interval
-    holds 0 but one of the others fails, it is undecided.
+    a number without a published error: a tenth, whatever the interval), with as many questions as the paper asked, or
+    20. Where the interval holds 0 but one of the others fails, or there is one question, it is undecided.
 
     Parameters
     ----------
@@ -49,6 +49,8 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
         return AS_PRINTED if str(row["published"]).strip() == str(row["ours"]).strip() else DIFFERS
     if rounds_to(ours, published):
         return AS_PRINTED
+    if not missing(row.get("n")) and float(row["n"]) < min(asked, 2):
+        return UNDECIDED
     gap = ours - published
     known = not missing(row.get("published_se"))
     errors = [float(row[name]) for name in ("published_se", "ours_se") if not missing(row.get(name))]

@@ -19,10 +19,15 @@ def _made(numbers: Numbers) -> pd.DataFrame:
 
 
 def _columns_win(numbers: Numbers) -> Verdict:
-    """Whether the paper's column generation is faster than its whole program, but on COMPAS with 10 factuals."""
+    """Whether the paper's column generation is faster than its whole program, but on COMPAS with 10 factuals.
+
+    Of what the clock ended before it was minimal, seconds are those of the clock.
+    """
     rows = _made(numbers)
     if not {"cg_seconds", "mip_seconds"} <= set(rows):
         return Verdict(False, 0, "")
+    if "CG stopped" in rows:
+        rows = rows.loc[~(rows["CG stopped"] > 0)]
     small = (rows["n_factuals"] <= 10) & rows["table"].isin(("cg_table4", "cg_table5"))
     rows = rows.loc[~small].dropna(subset=["cg_seconds", "mip_seconds"])
     won = int((rows["cg_seconds"] < rows["mip_seconds"]).sum())
