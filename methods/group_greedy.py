@@ -108,7 +108,8 @@ class _Greedy:
             one = profiles.iloc[[place]]
             changed = space.changed(one, points)
             differs.append(changed)
-            serves.append((space.reached(one, encoded) | ~changed).all(axis=1))
+            kept = [not broken for broken in space.breaches(one, points)] if space.relations else True
+            serves.append((space.reached(one, encoded) | ~changed).all(axis=1) & kept)
         found = self._cover(np.stack(differs, axis=1), np.stack(serves, axis=1))
         place_of = {tuple(row): place for place, row in enumerate(profiles.itertuples(index=False))}
         rows = points.to_dict("records")

@@ -211,8 +211,8 @@ def group_table(run: StoredRun) -> pd.DataFrame:
     """One row per group: ``size``; ``covered``, ``uncoverable`` and ``left``, of its factuals; ``points`` that serve
     somebody, their proven ``bound``, ``gap``, and whether they are ``optimal`` and hold; the greatest number of
     features ``changed`` by a point; the ``total_change``, features that each factual changes, over all of them, its
-    proven bound, and whether it is the ``least_change`` of as few points; seconds of the group and of the fit, and
-    whether it was ``late``."""
+    proven bound, and whether it is the ``least_change`` of as few points, and they hold; seconds of the group and of
+    the fit, and whether it was ``late``."""
     points: dict[Any, set[Any]] = {}
     for row in run.rows():
         if row["row"] is not None:
@@ -222,7 +222,8 @@ def group_table(run: StoredRun) -> pd.DataFrame:
     for line in run.groups():
         used, bound = len(points.get(line["group"], ())), line["bound"]
         covered = sum(verdicts.get(factual) in {ACCEPTED, "late"} for factual in line["factuals"])
-        lost = len(line["uncoverable"])
+        lost = sum(verdicts.get(factual, "none") == "none" for factual in line["uncoverable"])
+        holds = {verdicts.get(factual, "none") for factual in line["factuals"]} <= {ACCEPTED, "late", "none"}
         found = used > 0
         table.append(
             {
@@ -236,21 +237,24 @@ def group_table(run: StoredRun) -> pd.DataFrame:
                 "gap": np.nan if bound is None or not found else max(used - math.ceil(bound - WHOLE_BOUND), 0),
                 "optimal": float(line["status"] == Status.OPTIMAL and covered + lost == len(line["factuals"])),
                 "changed": max(map(len, line["changed"]), default=0),
-                **_total_change(line),
+                **_total_change(line, holds),
                 **{name: line[name] for name in ("seconds", "fit_seconds", "late")},
             }
         )
     return pd.DataFrame(table, columns=GROUP).set_index("group")
 
 
-def _total_change(line: Mapping[str, Any]) -> dict[str, float]:
-    """What a group's line says of the total change; NaN where the method, or an earlier version, does not count it."""
+def _total_change(line: Mapping[str, Any], holds: bool) -> dict[str, float]:
+    """What a group's line says of the total change; NaN where the method, or an earlier version, does not count it.
+
+    ``holds``: whether the checker finds nothing wrong with the group.
+    """
     change, bound = (line.get(name) for name in ("total_change", "total_change_bound"))
     change, bound = (math.nan if value is None else float(value) for value in (change, bound))
     return {
         "total_change": change,
         "total_change_bound": bound,
-        "least_change": float(bound >= change - WHOLE_BOUND),
+        "least_change": float(holds and bound >= change - WHOLE_BOUND),
     }
 
 

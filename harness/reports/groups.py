@@ -60,7 +60,7 @@ def _heading(numbers: pd.Series, line: Mapping[str, Any], wanted: str) -> str:
         return f"{who}: {line['status']}, {_last(line['detail']) or 'no explanation'}"
     how = f"{who}: {line_count(len(line['points']), 'explanation')}"
     if line["status"] == "OPTIMAL":
-        how += ", proven the fewest"
+        how += ", proven the fewest" if numbers["optimal"] else ", called the fewest"
     elif line["bound"] is not None:
         how += f", at least {number(numbers['points'] - numbers['gap'])} are needed"
     if not math.isnan(numbers["total_change"]):

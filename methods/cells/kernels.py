@@ -436,7 +436,7 @@ def raise_dual(c, clauses, states, node):
 
 @njit_no_refcount
 def nearest(box, states, point):
-    """The cheapest point of a box, and its cost; an unordered feature that must change takes its first category."""
+    """The cheapest point of a box, and its cost."""
     sets, factual_state = box.sets, states.factual
     total = 0.0
     for f in range(len(point)):
@@ -444,8 +444,11 @@ def nearest(box, states, point):
             if (sets[f] >> np.uint64(factual_state[f])) & np.uint64(1):
                 point[f] = factual_state[f]
             else:
-                lowest = sets[f] & (~sets[f] + np.uint64(1))
-                point[f] = highest(lowest)
+                point[f], least = -1, INFINITE
+                for s in range(states.start[f + 1] - states.start[f]):
+                    own = states.cost[states.start[f] + s]
+                    if (sets[f] >> np.uint64(s)) & np.uint64(1) and (point[f] < 0 or own < least):
+                        point[f], least = s, own
         else:
             point[f] = min(max(factual_state[f], box.low[f]), box.high[f])
         total += states.cost[states.start[f] + point[f]]

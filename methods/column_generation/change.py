@@ -228,6 +228,8 @@ class _Search:
             if (column := self._cheapest(open_.pop())) is not None:
                 columns.append(column)
                 open_ += self._wider(column.members)
+        if self.unclear:
+            return
         cover = Cover(self.group.size, self.most)
         cover.add([column.members for column in columns], [column.bound for column in columns])
         if (relaxed := cover.relax(self.deadline.left)) is None:

@@ -52,7 +52,8 @@ class Group:
 
     @classmethod
     def of(cls, problem: Problem, coded: CodedModel, factuals: pd.DataFrame, most: int) -> Group:
-        """Factuals in decoded rows, those with equal values merged."""
+        """Factuals in decoded rows, those with equal values merged; no more than all features can change."""
+        most = min(most, len(problem.space.features))  # one more is what a feature counts that may not
         codes = codes_of(problem, factuals)
         distinct, inverse = np.unique(codes, axis=0, return_inverse=True)
         members: list[list[object]] = [[] for _ in distinct]

@@ -292,6 +292,7 @@ class _Explainer:
     def _solved(self, factuals: pd.DataFrame, coded: CodedModel, seed: int, deadline: Deadline) -> _Solved:
         everyone = Group.of(self.problem, coded, factuals, self.method.t_max)
         settled = self._coverable(everyone, deadline)
+        settled = settled if coded.exact else np.where(settled == 0, -1, settled)  # of rounded weights that is no proof
         uncoverable = tuple(i for place in np.flatnonzero(settled == 0) for i in everyone.members[place])
         undecided = [i for place in np.flatnonzero(settled < 0) for i in everyone.members[place]]
         group = everyone.part(np.flatnonzero(settled == 1))
@@ -328,7 +329,7 @@ class _Explainer:
             changed=tuple(changed),
             status=Status.OPTIMAL if proven else Status.FOUND if answers else Status.GAVE_UP,
             total_change=total,
-            total_change_bound=None if rejected else least.bound,
+            total_change_bound=None if rejected or (undecided and not coded.exact) else least.bound,
             uncoverable=uncoverable,
             undecided=tuple(undecided),
             trace=(*found.trace, {"step": "least change", "change": least.change, "bound": least.bound}),

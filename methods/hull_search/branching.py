@@ -158,7 +158,8 @@ class Branching:
         k = int(np.argmax(width))
         if part.numbers.integer[k]:
             middle = math.floor((node.low[k] + node.high[k]) / 2)
-            return self.split(solved, k, middle, middle + 1.0) if width[k] > 0 else []
+            if width[k] > 0:
+                return self.split(solved, k, middle, middle + 1.0)
         if width[k] <= COORDINATE_TIE:
             self.undecided = min(self.undecided, node.bound)
             return []

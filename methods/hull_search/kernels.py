@@ -291,7 +291,9 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         if leaving < 0:
             if since:
                 if not invert(basis, d, extra, work, inverse, room):
-                    return Solution(STUCK, bound, moves, y, used, pivots, most)
+                    return Solution(
+                        STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values)
+                    )
                 since, fresh = 0, True
                 continue
             most = supports(y, d, points, corners, -y[d], values)
@@ -363,16 +365,18 @@ def simplex(hull, used, basis, columns, lines, own, upper):
                 continue
             if since:
                 if not invert(basis, d, extra, work, inverse, room):
-                    return Solution(STUCK, bound, moves, y, used, pivots, most)
+                    return Solution(
+                        STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values)
+                    )
                 since, fresh = 0, True
                 continue
-            return Solution(STUCK, bound, moves, y, used, pivots, most)
+            return Solution(STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values))
         column(entering, d, extra, work, room)
         direction = inverse @ room
         pivot = direction[leaving]
         if abs(pivot) < PIVOT:
             if not since or not invert(basis, d, extra, work, inverse, room):
-                return Solution(STUCK, bound, moves, y, used, pivots, most)
+                return Solution(STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values))
             since, fresh = 0, True
             continue
         old = basis[leaving]
@@ -395,7 +399,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         since += 1
         if since >= REFRESH:
             if not invert(basis, d, extra, work, inverse, room):
-                return Solution(STUCK, bound, moves, y, used, pivots, most)
+                return Solution(STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values))
             since, fresh = 0, True
     most = supports(y, d, points, corners, -np.inf, values)
     bound = max(bound, lagrange(y, columns, lines, most))

@@ -48,7 +48,7 @@ from methods.cells.masks import (
 from methods.cells.neighbourhood import LOOKS, STUCK, grow, most_on, worst_in
 from methods.cells.records import Ball, Box, Growth
 
-FIRST, MOST = 1e-3, 1e6  # costs of a share: the first one tried, and the greatest
+FIRST, MOST = 1e-3, 1e15  # costs of a share: the first one tried, and more than any point can cost
 SHARING = 30  # units of work for a face of a clause that is shared out
 DUALS_PER_FACE = 48  # on one face, in one node
 ROOT_ROUNDS, NODE_ROUNDS = 30, 1

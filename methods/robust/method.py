@@ -179,6 +179,8 @@ class Robust(Settings):
                 f"the cell search {what} takes weights of features, and no costs of directions or of pairs",
                 "set weight alone",
             )
+        if self.clip and self.norm == "l2":
+            return "the cell search does not clip balls, only boxes", "set norm=linf"
         if self.hull != "none" and (self.epsilon or self.clip):
             what = "a hull enlarged by epsilon" if self.epsilon else "clip=true within a hull"
             return f"the cell search does not take {what}", "set epsilon=0" if self.epsilon else "set hull=none"

@@ -323,7 +323,9 @@ def test_a_group_counts_once_however_many_people_are_in_it(asked: Asked) -> None
 @pytest.mark.parametrize(("bound", "least"), [(5.0, 1.0), (3.0, 0.0), (None, 0.0)])
 def test_a_total_change_is_the_least_where_its_bound_says_so(bound: float | None, least: float) -> None:
     """Of five changes, none fewer than the bound."""
-    assert scoring._total_change({"total_change": 5, "total_change_bound": bound})["least_change"] == least
+    line = {"total_change": 5, "total_change_bound": bound}
+    assert scoring._total_change(line, holds=True)["least_change"] == least
+    assert scoring._total_change(line, holds=False)["least_change"] == 0.0
 
 
 def test_who_is_served_late_is_not_left(asked: Asked) -> None:

@@ -1,4 +1,4 @@
-"""Rounding in the last digit proves nothing: ends of numbers, of hulls, and of what a relation leaves."""
+"""What proves nothing: rounding in the last digit, at ends of numbers and hulls, and a category that comes first."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from harness.core.costs import Price
 from harness.core.explanation import Answer, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
@@ -19,6 +20,7 @@ from harness.core.target import Label
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.milp.number_block import Reach
+from methods.robust import Robust
 
 
 def posed(model: Any, space: Space, rows: list[dict[str, Any]], good: np.ndarray) -> Problem:
@@ -26,7 +28,7 @@ def posed(model: Any, space: Space, rows: list[dict[str, Any]], good: np.ndarray
     return Problem(space, train(model, space, frame, labels, ("bad", "good")), frame, labels, Label("good"))
 
 
-def answers(method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1) -> tuple[Answer, ...]:
+def answers(method: Any, problem: Problem, factual: pd.DataFrame, n: int = 1) -> tuple[Answer, ...]:
     return method.fit(problem).explain(factual, n, np.random.default_rng(0), Deadline.after(20)).answers
 
 
@@ -81,3 +83,22 @@ def test_a_hull_a_digit_beyond_a_bound_is_within_reach(engine: str, distance: st
     assert answer.objective == pytest.approx(0.2, abs=1e-6)
     reach = Reach.of(features[0], 0.1, (math.inf, math.inf), (most, most))
     assert (reach.rise, reach.must) == (pytest.approx(0.2), True)
+
+
+@pytest.mark.parametrize("engine", ["search", "milp"])
+def test_of_categories_that_will_do_the_cheapest_is_taken(engine: str) -> None:
+    """From a, b costs 5 and d costs 1, and both are wanted where x is above .1."""
+    costs = Price(costs=(("a", "b", 5.0), ("a", "d", 1.0)))
+    kind = Feature("c", "categorical", ("a", "b", "d", "e"), price=costs)
+    space = Space((kind, Feature("x", "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0))))
+    rng = np.random.default_rng(0)
+    rows = [{"c": str(c), "x": float(x)} for c, x in zip(rng.choice(list("abde"), 200), rng.random(200), strict=True)]
+    good = np.array([row["c"] in "bd" and row["x"] > 0.1 for row in rows])
+    problem = posed(DecisionTreeClassifier(random_state=0), space, rows, good)
+    factual = space.frame([{"c": "a", "x": 0.5}])
+    (answer,) = answers(CeOcl(alpha=0, distance="l1", engine=engine), problem, factual)
+    assert (answer.status, answer.row, answer.objective) == (Status.OPTIMAL, {"c": "d", "x": 0.5}, 1.0)
+    if engine == "search":
+        robust = Robust(rho=0.02, norm="linf", algorithm="cells").fit(problem)
+        (answer,) = robust.explain(factual, 1, np.random.default_rng(0), Deadline.after(30)).answers
+        assert (answer.status, answer.row, answer.objective) == (Status.OPTIMAL, {"c": "d", "x": 0.5}, 1.0)

@@ -288,7 +288,7 @@ def test_the_optimum_for_a_ball_is_that_of_a_grid(model: str, target: str) -> No
 def test_random_perturbations_stay_valid_and_nothing_random_is_better(model: str, mixed: bool, norm: str) -> None:
     """Categories, integers, immutable and unperturbed features, few changes, cut perturbations."""
     problem, rng = problem_with(model, "yes", mixed), np.random.default_rng(5)
-    kept = {"unperturbed": ("n",), "max_changes": 2, "alpha": 0.1} if mixed else {"clip": True}
+    kept = {"unperturbed": ("n",), "max_changes": 2, "alpha": 0.1} if mixed else {"clip": norm == "linf"}
     method = Robust(rho=0.05, norm=norm, **kept)
     perturbation, objective, found = method.perturbation(problem), method.objective(problem), 0
     for factual in factuals(problem, 4):
@@ -422,8 +422,7 @@ def test_wrong_hulls_are_named(wrong: dict[str, Any]) -> None:
         Robust(rho=None, probability=1.5, sigma=0.1)
 
 
-@pytest.mark.parametrize("norm", ["linf", "l2"])
-def test_a_cut_neighbourhood_ends_at_the_bounds(norm: str) -> None:
+def test_a_cut_neighbourhood_ends_at_the_bounds() -> None:
     """Valid is 0.4 to 0.65, too narrow for a radius of 0.15; cut at 0.6, the nearest centre is at 0.55."""
     space = Space((Feature("a", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, 0.6)),))
     values = np.array([0.0, 0.2, 0.39, 0.41, 0.5, 0.64, 0.66, 0.8, 1.0])
@@ -431,7 +430,23 @@ def test_a_cut_neighbourhood_ends_at_the_bounds(norm: str) -> None:
     tree = DecisionTreeClassifier(random_state=0).fit(space.encode(frame), (values > 0.4) & (values < 0.65))
     labels = np.where((values > 0.4) & (values < 0.65), "yes", "no").astype(object)
     problem = Problem(space, Classifier(tree, space_inputs(space), ("no", "yes")), frame, labels, Label("yes"))
-    assert solved(problem, Robust(rho=0.15, norm=norm), {"a": 0.1}).row is None
-    row = solved(problem, Robust(rho=0.15, norm=norm, clip=True), {"a": 0.1}).row
+    assert solved(problem, Robust(rho=0.15), {"a": 0.1}).row is None
+    row = solved(problem, Robust(rho=0.15, clip=True), {"a": 0.1}).row
     assert row is not None
     assert row["a"] == pytest.approx(0.55, abs=1e-6)
+    assert "does not clip balls" in str(Robust(rho=0.15, norm="l2", clip=True).refuses(problem))
+
+
+@pytest.mark.parametrize(("number", "rho"), [(0, 0.2), (2, 0.2), (4, 0.2)])
+def test_a_change_may_weigh_millions(number: int, rho: float) -> None:
+    """The fewest changes, and the nearest of these, are the same whatever more than all distances a change weighs."""
+    problem = problem_with("cart", "no")
+    factual = factuals(problem, 5)[number]
+    light, heavy = (
+        solved(problem, Robust(rho=rho, norm="l2", distance="l1", alpha=alpha, algorithm="cells"), factual)
+        for alpha in (1e3, 2e6)
+    )
+    origin = problem.space.frame([factual])
+    counts = [problem.space.changed(origin, problem.space.frame([found.row])).sum() for found in (light, heavy)]
+    assert counts[0] == counts[1]
+    assert heavy.value - 2e6 * counts[1] == pytest.approx(light.value - 1e3 * counts[0], abs=1e-2)

@@ -515,6 +515,7 @@ def test_categories_that_cells_cannot_hold_go_to_programs() -> None:
 
 @pytest.mark.parametrize(("settings", "mended"), [
     ({"distance": "linf"}, {"distance": "l1"}), ({"hull": "hard"}, {"hull": "none"}), ({}, {}),
+    ({"norm": "l2"}, {"norm": "linf"}),
 ], ids=str)  # fmt: skip
 def test_advice_on_clipping_is_not_circular(settings: dict[str, Any], mended: dict[str, Any]) -> None:
     """Whatever the algorithm, what cannot be clipped says what to set, and setting that helps."""
