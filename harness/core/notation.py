@@ -72,6 +72,8 @@ class Notation:
 
         >>> Notation(",", ".", places=2, before="€ ").text(1187.5), Notation(date="%d.%m.%Y").text(31.0)
         ('€ 1.187,50', '01.02.1970')
+        >>> Notation(",", ".", places=2, before="€ ").text(1234567.5), Notation(after=" kg").text(2345678.25)
+        ('€ 1.234.567,50', '2345678 kg')
         """
         if self.date:
             try:
@@ -83,7 +85,7 @@ class Notation:
             digits = f"{size:.{DIGITS}g}".replace(".", self.decimal)
         else:
             plain = number(size)
-            decimals = max(self.places, len(plain.partition(".")[2]))
+            decimals = max(self.places, 0 if "e" in plain else len(plain.partition(".")[2]))
             whole, _, rest = f"{size:.{decimals}f}".partition(".")
             grouped = f"{int(whole):,}".replace(",", self.thousands)
             digits = f"{grouped}{self.decimal}{rest}" if rest else grouped

@@ -33,6 +33,7 @@ TOKEN = re.compile(
       |(?P<sign>==|!=|>=|<=|[-+*/()\[\],<>]))""",
     re.VERBOSE,
 )
+DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2})(?![\w.])")
 WORD = re.compile(r"[^\W\d][\w.]*")
 WORDS = {"if", "then", "and", "or", "not", "in", "at", "most", "of", "change"}
 MOVES = ("changes", "stays", "increases", "decreases")
@@ -114,6 +115,11 @@ class _Parser:
     def _tokens(self) -> list[Token]:
         found, at, text = [], 0, self.text.rstrip()
         while at < len(text):
+            if found_date := DATE.match(text, at):
+                raise DatasetError(
+                    f"the constraint {self.text!r} holds the date {found_date[1]}; dates are days since 1970-01-01 in "
+                    f"constraints, such as 18262 for 2020-01-01."
+                )
             match = TOKEN.match(text, at)
             if match is None:
                 place = at + len(text[at:]) - len(text[at:].lstrip())

@@ -181,6 +181,12 @@ def _overrides(
 def _end(feature: str, end: Any, notation: Notation | None) -> Any:
     """An end of bounds as a number."""
     if not isinstance(end, str):
+        marks = notation is not None and (notation.thousands == "." or notation.decimal == ",")
+        if marks and isinstance(end, float) and not end.is_integer():
+            raise DatasetError(
+                f"bounds of {feature} hold {end}, and its column separates thousands or decimals otherwise; give them "
+                f"in quotes as the column has them, such as {(notation or Notation()).text(1200)!r}, or whole."
+            )
         return end
     value = math.nan if notation is None else notation.parse(end)
     if math.isnan(value):

@@ -193,6 +193,10 @@ def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
         clip.check("discretise", () if isinstance(cuts, str) else cuts)
     features, data, intervals = [], {}, {}
     for feature in dataset.space.features:
+        if feature.numeric and feature.price.shares:
+            raise DatasetError(
+                f"percentile of {feature.name} measures numbers, which discretise makes intervals; leave one out."
+            )
         made, data[feature.name], cut = how.apply(feature, dataset.frame[feature.name], dataset.train)
         features.append(replace(made, price=feature.price))
         if cut is not None:
@@ -359,6 +363,7 @@ def _rows(
 def _inliers(name: str, raw: pd.DataFrame, column: str, most: float) -> pd.DataFrame:
     """The rows whose numbers all lie within so many standard deviations of their mean."""
     numbers = raw.drop(columns=column).select_dtypes("number")
+    numbers = numbers.loc[:, numbers.std(ddof=0) > 0]  # one value lies nowhere
     inside = ~((numbers - numbers.mean()).abs() >= most * numbers.std(ddof=0)).any(axis=1)
     if not inside.any():
         raise DatasetError(f"no row of {name} lies within {most} standard deviations in all columns; raise 'outliers'.")

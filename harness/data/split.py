@@ -11,7 +11,10 @@ from sklearn.model_selection import train_test_split
 
 from harness.core.errors import DatasetError
 from harness.core.numbers import SEEDS, number, whole
+from harness.data.csv_notation import DATES
 from harness.data.description import SPLIT, one_of
+
+CLOCKS = ("", " %H:%M", " %H:%M:%S")  # times of day behind a date
 
 
 def train_and_test(
@@ -70,12 +73,36 @@ def train_and_test(
     return np.sort(train), np.sort(test)
 
 
+def _moments(name: str, column: str, texts: pd.Series) -> pd.Series:
+    """Texts as moments, by ISO or the one other way in which all of them are written; NaT where there is none.
+
+    Raises
+    ------
+    DatasetError
+        Where they are other moments read in another way, as 03/04/2021 is.
+    """
+    found = pd.to_datetime(texts, errors="coerce", format="ISO8601")
+    if not found.isna().any():
+        return found
+    ways: dict[tuple[int, ...], pd.Series] = {}
+    for form in (f"{date}{clock}" for date in DATES for clock in CLOCKS):
+        read = pd.to_datetime(texts, errors="coerce", format=form)
+        if not read.isna().any():
+            ways.setdefault(tuple(read.astype("int64").tolist()), read)
+    if len(ways) > 1:
+        raise DatasetError(
+            f"{name} cannot be split by time: {texts.iloc[0]!r} in {column!r} can be read in two ways; write its dates "
+            f"as 2021-12-31."
+        )
+    return next(iter(ways.values()), found)
+
+
 def _by_time(name: str, columns: pd.DataFrame, column: str, size: float) -> tuple[np.ndarray, np.ndarray]:
     """The earlier rows and the later ones; those of the time at the cut are all earlier."""
     one_of(column, columns.columns, f"{name} has no column to split by time named")
     times = pd.to_numeric(columns[column], errors="coerce")
     if times.isna().any():
-        times = pd.to_datetime(columns[column].astype(str), errors="coerce", format="mixed")
+        times = _moments(name, column, columns[column].astype(str).str.strip())
     if times.isna().any():
         place = int(np.argmax(times.isna()))
         raise DatasetError(

@@ -259,6 +259,7 @@ def test_rounding_breaks_nothing_and_strict_bounds_are_left() -> None:
         ("at most 2 of [age, job] change", "2 different features at position 14; at most 2 of them always change, so"),
         ("at most 1 of [age; job] change", "position 18, ';'; names other than words stand in `backticks`"),
         ("at most 1 of [age, job]", "position 24, its end: expected 'change'"),
+        ("age >= 2020-01-01", "holds the date 2020-01-01; dates are days since 1970-01-01"),
         ("age & income", "position 5, '&'; names other than words stand in `backticks`, categories in quotes"),
     ],
 )  # fmt: skip

@@ -220,6 +220,19 @@ def test_bounds_that_are_no_values_are_one_sentence(read: Read) -> None:
         read(DAYS.strftime("%Y-%m-%d"), z={"bounds": ["yesterday", "2020-01-01"]})
 
 
+def test_bounds_that_the_settings_read_otherwise_are_one_sentence(read: Read) -> None:
+    """1.200 in a YAML is 1.2, and 1,200 in the column's own way."""
+    cells = [f"{number:,}".replace(",", ".") for number in range(1100, 7000, 300)]
+    with pytest.raises(
+        DatasetError, match=r"bounds of z hold 1\.2, .* in quotes as the column has them, such as '1.200'"
+    ):
+        read(cells, z={"thousands": ".", "decimal": ",", "bounds": [1.2, 6.0]})
+    assert read(cells, z={"thousands": ".", "decimal": ",", "bounds": ["1.200", "6.000"]}).space["z"].bounds == (
+        1200,
+        6000,
+    )
+
+
 def test_one_cell_of_another_kind_is_named(read: Read) -> None:
     """Among numbers with a unit or a decimal comma, and among dates: no column of texts, without a word."""
     for cells, found in (

@@ -157,6 +157,12 @@ def test_a_wrong_setting_is_named(way: Any, match: str) -> None:
         load_dataset("pima", **PIMA, discretise=way)
 
 
+def test_a_share_of_the_population_is_of_numbers() -> None:
+    """Costs by percentiles would be looked up at the places of intervals."""
+    with pytest.raises(DatasetError, match="percentile of Glucose measures numbers, which discretise makes intervals"):
+        load_dataset("pima", **PIMA, discretise="quantile", overrides={"Glucose": {"percentile": True}})
+
+
 def test_bounds_within_the_data_are_refused() -> None:
     with pytest.raises(DatasetError, match="bounds within"):
         applied("median", [1, 2, 3, 4, 5], bounds=(2, 4))

@@ -201,6 +201,12 @@ def test_gaps_are_filled_by_what_is_within_the_ends(load):
     assert dataset.frame["age"].tolist() == [1.5, 2, 3, 4, 5, 6, 7, 8]
 
 
+def test_one_value_is_no_outlier(load):
+    """A column with a single value takes no row away; one far from all others does."""
+    table = with_gaps("height").assign(height=[1, 1, 1, 1, 1, 1, 1, 1], age=[1, 2, 1, 2, 1, 2, 1, 90])
+    assert len(load(table, outliers=2.5, split="none").frame) == 7
+
+
 def test_give_me_some_credit_is_not_measured_by_outliers():
     """Scales of the size of what people have; codes are no counts, and who holds one is left out."""
     path = next(path for path in CONFIGS if path.stem == "give_me_some_credit")

@@ -49,6 +49,19 @@ def test_a_split_by_time_has_the_last_rows_as_test_rows() -> None:
     assert len(test) == 40
 
 
+@pytest.mark.parametrize("clock", ["", " 12:30", " 12:30:05"])
+def test_dates_are_read_in_one_way_or_none(clock: str) -> None:
+    """Day before month, as 24.01.2020 says of all; where nothing tells, they are not guessed."""
+    days = [(day, month) for month in range(1, 11) for day in (3, 4, 5, 24)] * 5
+    frame = TIMES.assign(day=[f"{day:02d}.{month:02d}.2020{clock}" for day, month in days])
+    train, test = train_and_test("toy", {"time": "day"}, LABELS, CLASSES, NOWHERE, frame)
+    last, first = max(days[place][::-1] for place in train), min(days[place][::-1] for place in test)
+    assert last < first
+    frame = TIMES.assign(day=[f"03/{month:02d}/2020{clock}" for _, month in days])
+    with pytest.raises(DatasetError, match="can be read in two ways; write its dates as 2021-12-31"):
+        train_and_test("toy", {"time": "day"}, LABELS, CLASSES, NOWHERE, frame)
+
+
 def test_what_is_no_time_is_said() -> None:
     """A column that is not there, words, and a single day."""
     given = LABELS, CLASSES, NOWHERE
