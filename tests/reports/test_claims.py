@@ -92,7 +92,7 @@ def test_a_claim_is_of_as_many_settings_as_are_published() -> None:
     assert {settings.pop(name) for name in list(settings) if name.startswith("ce_ocl")} == {third}
     assert settings == {
         "robust_valid": rows["robust_table3"], "robust_rival": rows["robust_table3"],
-        "robust_invalid": rows["robust_table3"], "robust_larger": models, "robust_ball": models, "robust_leaf": 1,
+        "robust_invalid": rows["robust_table3"] / 2, "robust_larger": models, "robust_ball": models, "robust_leaf": 1,
         "cg_proven": groups, "cg_faster": groups - 4, "scorecard_doubles": 2,
         "pso_near": rows["pso_table2"] - 1, "pso_lsvt": 1, "pso_sparse": rows["pso_table2"],
         "pso_coverage": rows["pso_table2"],
@@ -330,7 +330,7 @@ def test_the_leaf_heuristic(seconds: float, distance: float, certified: int, wor
 def test_robustness_beside_the_rival(robust: float, valid: float, own: float, words: tuple[str, ...]) -> None:
     """Ours valid in all eight rows; the rival short of robust in most, and of valid in one at least."""
     rows = [{"ours_validity": own, "ours_dominguez_olmedo_robustness": robust, "ours_dominguez_olmedo_validity": valid}]
-    frame = pd.DataFrame(rows * 8).assign(ours_answered=1.0)
+    frame = pd.DataFrame(rows * 8).assign(ours_answered=1.0, dataset=["ionosphere"] * 4 + ["banknote"] * 4)
     names = ("robust_valid", "robust_rival", "robust_invalid")
     assert tuple(decided(CLAIMS[name], {"robust_table3": frame})[0] for name in names) == words
     assert {decided(CLAIMS[name], {"robust_table3": frame.iloc[1:]})[0] for name in names} == {OPEN}
