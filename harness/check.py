@@ -55,7 +55,7 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
         for run in found:
             try:
                 before = run.verdicts()
-                verdicts, claims = (verdicts_of(run) if before or run.packed else judge(run)), run.objective is not None
+                verdicts, claims = (verdicts_of(run) if before else judge(run)), run.objective is not None
                 wrongs = list(doubts(run, verdicts))
                 changed, absent = retrained.faults(run, verdicts)
             except Exception as fault:

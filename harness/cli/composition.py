@@ -61,11 +61,9 @@ def unknown(config: DictConfig, keys: Iterable[str] = ()) -> str | None:
     """
     known = [str(key) for key in OmegaConf.load(CONF / "config.yaml") if key not in {"defaults", "hydra"}]
     groups = [group for group in config.hydra.runtime.choices if "/" not in group]
-    asked = dict.fromkeys(key for key in [*map(str, config), *keys] if not key.startswith("_"))
-    odd = [key for key in asked if key not in {*known, *groups, "hydra"}]
-    if odd and (odd := sorted({*odd} - referred(*_everywhere(config)), key=odd.index)):
-        return f"there is no setting {odd[0]!r}; {choices(odd[0], known)}"
-    return None
+    odd = [key for key in [*map(str, config), *keys] if key not in {*known, *groups, "hydra"} and key[:1] != "_"]
+    words = referred(*_everywhere(config)) if odd else ()
+    return next((f"there is no setting {key!r}; {choices(key, known)}" for key in odd if key not in words), None)
 
 
 def referred(*texts: str) -> set[str]:

@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 
 from harness.core.errors import DatasetError
 from harness.core.numbers import SEEDS, number, whole
-from harness.data.csv_notation import DATES
+from harness.data.csv_notation import date_formats
 from harness.data.description import SPLIT, one_of
 
 CLOCKS = ("", " %H:%M", " %H:%M:%S")  # times of day behind a date
@@ -84,17 +84,14 @@ def _moments(name: str, column: str, texts: pd.Series) -> pd.Series:
     found = pd.to_datetime(texts, errors="coerce", format="ISO8601")
     if not found.isna().any():
         return found
-    ways: dict[tuple[int, ...], pd.Series] = {}
-    for form in (f"{date}{clock}" for date in DATES for clock in CLOCKS):
-        read = pd.to_datetime(texts, errors="coerce", format=form)
-        if not read.isna().any():
-            ways.setdefault(tuple(read.astype("int64").tolist()), read)
+    ways = date_formats(texts.str.partition(" ")[0].unique().tolist())
     if len(ways) > 1:
         raise DatasetError(
             f"{name} cannot be split by time: {texts.iloc[0]!r} in {column!r} can be read in two ways; write its dates "
             f"as 2021-12-31."
         )
-    return next(iter(ways.values()), found)
+    read = (pd.to_datetime(texts, errors="coerce", format=f"{w.date}{clock}") for w in ways for clock in CLOCKS)
+    return next((moments for moments in read if not moments.isna().any()), found)
 
 
 def _by_time(name: str, columns: pd.DataFrame, column: str, size: float) -> tuple[np.ndarray, np.ndarray]:

@@ -173,8 +173,7 @@ class _Explainer:
         claims = bool(self.method.objective(self.problem).terms)
         answers: list[Answer] = []
         complete = self.coded.exact
-        most = min(self.method.t_max, len(self.problem.space.features))
-        for changes in range(1, most + 1):
+        for changes in range(1, group.most + 1):
             if len(answers) >= n or deadline.passed:
                 complete &= len(answers) >= n
                 break

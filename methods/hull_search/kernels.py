@@ -291,9 +291,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         if leaving < 0:
             if since:
                 if not invert(basis, d, extra, work, inverse, room):
-                    return Solution(
-                        STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values)
-                    )
+                    break
                 since, fresh = 0, True
                 continue
             most = supports(y, d, points, corners, -y[d], values)
@@ -365,18 +363,16 @@ def simplex(hull, used, basis, columns, lines, own, upper):
                 continue
             if since:
                 if not invert(basis, d, extra, work, inverse, room):
-                    return Solution(
-                        STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values)
-                    )
+                    break
                 since, fresh = 0, True
                 continue
-            return Solution(STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values))
+            break
         column(entering, d, extra, work, room)
         direction = inverse @ room
         pivot = direction[leaving]
         if abs(pivot) < PIVOT:
             if not since or not invert(basis, d, extra, work, inverse, room):
-                return Solution(STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values))
+                break
             since, fresh = 0, True
             continue
         old = basis[leaving]
@@ -399,7 +395,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         since += 1
         if since >= REFRESH:
             if not invert(basis, d, extra, work, inverse, room):
-                return Solution(STUCK, bound, moves, y, used, pivots, supports(y, d, points, corners, -np.inf, values))
+                break
             since, fresh = 0, True
     most = supports(y, d, points, corners, -np.inf, values)
     bound = max(bound, lagrange(y, columns, lines, most))
