@@ -328,6 +328,27 @@ def test_a_total_change_is_the_least_where_its_bound_says_so(bound: float | None
     assert scoring._total_change(line, holds=False)["least_change"] == 0.0
 
 
+def test_who_is_wrongly_called_uncoverable_is_left(asked: Asked) -> None:
+    """Two people, one with a point that would serve the other, too, who is said to have none."""
+    run = asked([(found(GRANTED), 0.1)], [(NOTHING, 0.1)])
+    ending = {"status": "OPTIMAL", "seconds": 1.0, "fit_seconds": 0.1, "late": False}
+    explained = GroupExplanation(
+        (found(GRANTED),),
+        changed=(("income", "age"),),
+        bound=1.0,
+        uncoverable=(1,),
+        total_change=2,
+        total_change_bound=2.0,
+    )
+    run.append_group(group_line("g", (0, 1), explained, **ending))
+    for row, point in zip(run.rows(), (0, None), strict=True):
+        run.append([row | {"group": "g", "point": point}])
+    columns = ["uncoverable", "left", "optimal", "least_change"]
+    for verdict, expected in (("none", [1, 0, 1.0, 1.0]), ("worse than claimed", [0, 1, 0.0, 0.0])):
+        run.put_verdicts([{"factual": 0, "ce": 1, "verdict": "accepted"}, {"factual": 1, "ce": 1, "verdict": verdict}])
+        assert scoring.group_table(run).loc["g", columns].tolist() == expected
+
+
 def test_who_is_served_late_is_not_left(asked: Asked) -> None:
     """Of two people of a late group one has a point."""
     run = asked([(found(GRANTED), 0.1)], [(NOTHING, 0.1)], late=True)

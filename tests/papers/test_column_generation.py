@@ -354,6 +354,9 @@ def test_column_generation_is_faster_in_most_settings(seconds: list[float], hold
     }
     found = CLAIMS["cg_faster"].decide(numbers)
     assert (found.holds, found.settings, found.text) == (holds, 4, text)
+    stopped = {"cg_table6": measured(**{"CG stopped": [(10, 1.0), (20, 0.0)]}, cg_seconds=[(10, 1.0), (20, 3.0)],
+                                     mip_seconds=[(10, 2.0), (20, 2.0)])}  # fmt: skip
+    assert CLAIMS["cg_faster"].decide(stopped).text == "faster in 0 of 1 settings"
     alone = CLAIMS["cg_faster"].decide({"cg_table6": measured(cg_seconds=[(20, 1.0)])})
     assert (alone.holds, alone.settings) == (False, 0)
 

@@ -149,6 +149,23 @@ def stored(folder: Path, method: str, seed: int, answers: list[Answer]) -> Store
     return cell
 
 
+def test_coverage_is_of_what_is_valid_and_all_else_of_what_is_permitted(tmp_path: Path) -> None:
+    """Of four people two have a valid counterfactual, which makes one of them younger, and that may not be."""
+    near = {**loans.factual.to_dict("records")[0], "income": 80.0}
+    younger = {**near, "age": near["age"] - 1}
+    gave_up = Answer(Status.GAVE_UP, None, Reason.FINISHED)
+    answers = [Answer(Status.FOUND, near), Answer(Status.FOUND, younger), gave_up, gave_up]
+    _, lines = TABLE_2.build([stored(tmp_path, "md_pso_paper", 0, answers)])
+    ours = lines.set_index("method").loc["md_pso_paper"]
+    assert (ours["coverage"], ours["coverage_n"], ours["proximity_n"]) == (0.5, 4, 1)
+    assert ours["coverage_se"] == pytest.approx(np.std([1, 1, 0, 0], ddof=1) / 2)
+    _, lines = TABLE_2.build([stored(tmp_path / "younger", "md_pso_paper", 0, [Answer(Status.FOUND, younger)] * 2)])
+    cells = TABLE_2.compared(lines).set_index(["dataset", "method", "measure"]).loc["compas", "MD-PSO"]
+    assert cells["ours"]["coverage"] == 1.0
+    assert math.isnan(cells["ours"]["proximity"])
+    assert cells["why"]["proximity"] == "found nothing that is permitted"
+
+
 def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -> None:
     """By hand: the income alone costs .5 and one change, with ten years of age .75 and two."""
     near = {**loans.factual.to_dict("records")[0], "income": 80.0}

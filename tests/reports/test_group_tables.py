@@ -125,6 +125,9 @@ def test_a_heading_says_how_many_are_needed() -> None:
     line = {"factuals": range(4), "points": [{}] * 3, "status": "FOUND", "bound": 1.2, "seconds": 0.5}
     told = groups._heading(pd.Series({"points": 3, "gap": 1, "total_change": math.nan}), line, "good")
     assert told == "4 factuals, wanted good: 3 explanations, at least 2 are needed; 0.50 s"
+    for optimal, word in ((1.0, "proven"), (0.0, "called")):  # of the latter the checker found something wrong
+        numbers = pd.Series({"points": 3, "gap": 0, "optimal": optimal, "total_change": math.nan})
+        assert f"3 explanations, {word} the fewest;" in groups._heading(numbers, line | {"status": "OPTIMAL"}, "good")
 
 
 def test_who_is_already_there_is_told() -> None:

@@ -56,3 +56,11 @@ def test_as_many_questions_as_the_paper_asked_are_enough() -> None:
     row = {"published": 100.0, "ours": 105.0, **BOTH}
     assert [verdict(row | {"n": n}, 5) for n in (4, 5)] == [UNDECIDED, AGREES]
     assert verdict(row | {"n": math.nan}, 30) == AGREES  # what is no mean of questions
+
+
+def test_one_question_decides_nothing() -> None:
+    """Unless the paper asked one, too, or it comes out as printed."""
+    row = {"published": 1.0, "ours": 0.2, "better": "higher", "n": 1}
+    assert [verdict(row, asked) for asked in (5, 1)] == [UNDECIDED, WORSE]
+    assert [verdict(row | {"n": n}, 5) for n in (2, math.nan)] == [WORSE, WORSE]
+    assert verdict(row | {"ours": 1.0}, 5) == AS_PRINTED

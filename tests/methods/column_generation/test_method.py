@@ -345,6 +345,47 @@ def test_laws_of_methods_on_discrete_features(model: str) -> None:
     laws.judge(Case(ColumnGeneration(2), problem, negatives(problem, 3, 14)), *laws.ALL)
 
 
+@pytest.mark.parametrize("solver", ["cells", "column_generation", "milp"])
+def test_more_changes_than_features_are_as_many_as_features(solver: str) -> None:
+    """One of five may not change, in which people differ."""
+    problem = posed("linear", limited=True)
+    factuals = negatives(problem, 10, 3)
+    assert factuals["sex"].nunique() == 2
+    all_, more, most = (asked(ColumnGeneration(t, solver=solver), problem, factuals) for t in (5, 6, 8))
+    assert all_.status is Status.OPTIMAL
+    for found in (more, most):
+        assert (found.status, len(found.points), found.bound) == (Status.OPTIMAL, len(all_.points), all_.bound)
+        keeps_its_promises(found, problem, factuals, ColumnGeneration(5, solver=solver))
+
+
+def test_rounded_weights_prove_nobody_uncoverable() -> None:
+    """A weight of .04 is none without decimals; one change is enough for the model itself."""
+    space = Space((Feature("x", "binary", (0, 1)), Feature("y", "binary", (0, 1))))
+    frame = space.frame([{"x": x, "y": y} for x in (0, 1) for y in (0, 1)] * 5)
+    labels = np.where(frame["x"] == 1, "good", "bad").astype(object)
+    classifier = train(LogisticRegression(), space, frame, labels, ("bad", "good"))
+    classifier.estimator.coef_, classifier.estimator.intercept_ = np.array([[0.04, 0.0]]), np.array([-0.02])
+    problem = Problem(space, classifier, frame, labels, Label("good"))
+    assert problem.valid(space.frame([{"x": 1, "y": 0}]))[0]
+    found = asked(ColumnGeneration(2, round_weights=1), problem, space.frame([{"x": 0, "y": 0}]))
+    assert (found.status, found.uncoverable, len(found.undecided)) == (Status.GAVE_UP, (), 1)
+
+
+def test_group_greedy_serves_nobody_against_a_relation() -> None:
+    """x has to rise by three; who has no y may not be given that of another, beside it."""
+    features = Feature("x", "ordinal", (0, 1, 2, 3)), Feature("y", "binary", (0, 1)), Feature("z", "binary", (0, 1))
+    space = Space(features, ("at most 1 of [x, y] change",))
+    frame = space.frame([{"x": x, "y": y, "z": 0} for x in range(4) for y in (0, 1)] * 4)
+    labels = np.where(frame["x"] == 3, "good", "bad").astype(object)
+    problem = Problem(space, train(LogisticRegression(C=1e4), space, frame, labels, ("bad", "good")), frame, labels,
+                      Label("good"))  # fmt: skip
+    people = space.frame([{"x": 0, "y": 0, "z": 0}, {"x": 0, "y": 1, "z": 0}])
+    found = asked(GroupGreedy(3), problem, people)
+    assert set(found.assignment) == set(people.index)
+    for person, point in found.assignment.items():
+        assert space.violations(people.loc[[person]], space.frame([found.points[point].row])) == [[]]
+
+
 def test_rounded_weights_are_repaired_by_the_model() -> None:
     """Weights without decimals: what the model itself refuses is not given, and nothing is called optimal for it."""
     problem = posed("linear")
