@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.inputs import Affine
-from harness.core.method import Deadline
+from harness.core.method import Deadline, refusal
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
@@ -90,6 +90,14 @@ def test_all_else_is_the_methods_own() -> None:
     method = WithoutCopies(Told(()), frozenset())  # type: ignore[arg-type]
     assert (method.refuses(None), method.refuses(problem_with())) == ("no", None)  # type: ignore[arg-type]
     assert method.objective(problem_with()) == "claimed"
+
+
+def test_a_refusal_names_the_method_that_is_asked() -> None:
+    """And not what is around it."""
+    gapped = problem_with()
+    gapped = replace(gapped, space=SPACE.replace({"a": {"missing": True}}))
+    method = WithoutCopies(Told(()), frozenset())  # type: ignore[arg-type]
+    assert str(refusal(method, gapped)).startswith("Told takes no missing values, and a keeps them")
 
 
 def test_the_next_leaf_is_the_nearest_counterfactual() -> None:

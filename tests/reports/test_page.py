@@ -72,6 +72,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("done", "mistyped (jobs=2)", "c"),  # another command for the same
             ("done", "beside", "d"),
             ("failed", "beside", "e"),  # of another seed, say
+            ("failed", "both", "f"),
+            ("failed", "both", "g"),
         )
     ]
     (home / "sweeps" / "1.jsonl").write_text("\n".join(map(json.dumps, stopped)))
@@ -143,7 +145,8 @@ def test_the_page_says_why(text: str, read: Page) -> None:
         "guess": ["guess", f"2 {nothing}", "4 invalid"],
         "silent": ["silent", f"6 GAVE_UP: time limit, no tree was left in time2 {nothing}", ""],
     }
-    assert text.count("did not come to an end") == 2
+    assert text.count("did not come to an end") == 4
+    assert text.count("both did not come to an end: memory is full.") == 2
     assert "beside did not come to an end: memory is full." in text
     assert "lost did not come to an end: memory is full." in text
 
