@@ -36,7 +36,7 @@ OPTIONS = (
     Question("by values", Scorecard(diversity=("values",), objectives={"changes": 1.0, "proximity": 1.0}), "scorecard"),
     Question("by rank", Scorecard(priorities={"proximity": 2, "closeness": 1}), "scorecard"),
     Question("clipped boxes", Robust(clip=True, rho=0.2), "forest"),
-    Question("clipped balls", Robust(clip=True, rho=0.2, norm="l2", alpha=0.1, max_changes=2), "forest"),
+    Question("balls, few changes", Robust(rho=0.2, norm="l2", alpha=0.1, max_changes=2), "forest"),
     Question("no region", Robust(rho=0), "tree"),
     Question("a whole region", Robust(rho=1, unperturbed=("a", "b")), "tree"),
     Question("squares and a region", Robust(distance="l2sq"), "forest"),
