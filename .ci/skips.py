@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-GROUP = re.compile(r"(\w+(?:\[.*\])?)@\w+", re.DOTALL)  # a test's name as pytest-xdist has it, with its group
 WHOLE = "collection skipped"  # pytest's message for a file that is skipped as a whole; the reason is in the text
 
 
@@ -25,8 +24,7 @@ def skipped(report: Path) -> Iterator[tuple[str, str]]:
             if said == WHOLE and (found := re.search(r"Skipped: (.*)[\'\"]\)$", text)):
                 yield f"{name.replace('.', '/')}.py", found[1]
             else:
-                own = found[1] if (found := GROUP.fullmatch(name)) else name
-                yield f"{case.get('classname', '').replace('.', '/')}.py::{own}", said
+                yield f"{case.get('classname', '').replace('.', '/')}.py::{name}", said
 
 
 def reasons(report: Path) -> Counter[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +18,7 @@ from harness.reports import figures, summary, tables
 from harness.reports.kept import keep
 from harness.reports.page import page
 from harness.store import mlflow as tracking
+from harness.store.rows import read_lines
 from harness.store.run import StoredRun
 
 
@@ -36,11 +36,18 @@ def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
         except HarnessError as fault:
             log.error("%s", fault)
             troubled += 1
-    log_study(numbers, folder)
+    steps = [lambda: log_study(numbers, folder), lambda: keep(numbers.study, folder)]
     if numbers.study.name != UNNAMED and len(numbers.study.methods) > 1:
-        results.info("%s", page.write(folder, numbers))
-    keep(numbers.study, folder)
-    return troubled
+        steps.insert(1, lambda: results.info("%s", page.write(folder, numbers)))
+    said = set()
+    for step in [*steps, lambda: results.info("%s", tracking.page(folder.name))]:
+        try:
+            step()
+        except HarnessError as fault:  # a server of MLflow that is gone
+            said.add(str(fault))
+    for sentence in said:
+        log.error("%s", sentence)
+    return troubled + len(said)
 
 
 def sum_up(config: DictConfig, study: str) -> int:
@@ -50,12 +57,12 @@ def sum_up(config: DictConfig, study: str) -> int:
     if not record.is_file():
         log.error("nothing was run: the sweep names no run; give each of its settings a value.")
         return 1
-    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    lines = list(read_lines(record))
     failed = [line for line in lines if line["state"] == "failed"]
-    finished = [StoredRun(Path(line["cell"])) for line in lines if line["state"] != "failed"]
+    # One run of all seeds, of what draws nothing.
+    cells = dict.fromkeys(line["cell"] for line in lines if line["state"] != "failed")
+    finished = [StoredRun(Path(cell)) for cell in cells]
     troubled = _show(config, folder, finished) if finished else 0
-    if finished:
-        results.info("%s", tracking.page(study))
     tracking.close()
     faulty = [line for line in lines if line.get("fault")]
     if len(lines) > 1:

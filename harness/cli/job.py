@@ -144,7 +144,7 @@ def _brought_up_to_date(
         state = "skipped"
     elif not plain["rescore"]:
         identity = {**identity, "gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
-        with Progress(record, title, len(task.factuals)) as bar:
+        with Progress(record, title, len(task.factuals), len(stored.answered())) as bar:
             _answer(stored, task, method, identity, plain, bar.update)
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}

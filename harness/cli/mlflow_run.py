@@ -19,8 +19,8 @@ from harness.core.wording import changes
 from harness.evaluation import export
 from harness.evaluation.contest import SECONDS, Criterion
 from harness.evaluation.numbers import Numbers, numbers_of
-from harness.evaluation.study import FAULTS, Entry, Study, flat
-from harness.reports.markup import DASH
+from harness.evaluation.study import FAULTS, Entry, Study, flat, identity
+from harness.reports.markup import digits, share
 from harness.store import mlflow as tracking
 from harness.store.mlflow import HEADLINES, UNNAMED
 from harness.store.run import StoredRun, stored_runs
@@ -38,17 +38,12 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     (entry,) = numbers.study.entries
     verdicts = {(v["factual"], v["ce"]): v["verdict"] for v in stored.verdicts()}
     known, features = stored.factuals()[0].to_dict("index"), stored.space.features
-    answers = pd.DataFrame(
-        {
-            "factual": row["factual"],
-            "ce": row["ce"],
-            "status": row["status"],
-            "verdict": verdicts[row["factual"], row["ce"]],
-            "changes": changes(features, known[row["factual"]], row["row"] or {}),
-            **(row["row"] or {}),
-        }
-        for row in stored.rows()
-    )
+    heads, rows = export.unused(("factual", "ce", "status", "verdict", "changes"), stored.space.names), []
+    for row in stored.rows():
+        place, values = (row["factual"], row["ce"]), row["row"] or {}
+        told = (*place, row["status"], verdicts[place], changes(features, known[row["factual"]], values))
+        rows.append({**dict(zip(heads, told, strict=True)), **values})
+    answers = pd.DataFrame(rows)
     columns = {f.name: COLUMN_TYPES.get(f.kind.name, "string") for f in features}
     meta = stored.meta
     names = {key: meta[key] for key in ("dataset", "model", "method")}
@@ -74,17 +69,20 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
 def log_study(numbers: Numbers, folder: Path) -> None:
     """Give each run of a study its name in it, and beside its numbers those of the comparison.
 
-    Runs of its folder that others took the place of go to MLflow's trash: they would stand beside these as equals.
+    Runs of its folder that others took the place of go to MLflow's trash: they would stand beside these as equals. What
+    another process is asking, with other settings, stays.
     """
-    found = {}
+    found, asked = {}, set()
     for entry in numbers.study.entries:
         for part in entry.of_seeds:
             (meta,) = part.metas
+            asked.add(identity(meta))
             if meta.get("fingerprint"):
                 seed = f", seed {meta['seed']}" if entry.seeds > 1 else ""
                 name = f"{entry.task.replace(' / ', '/')}/{entry.method}{seed}"
                 found[meta["fingerprint"]] = name, _note(part), _logged(numbers, part) | _standing(numbers, entry)
-    earlier = {str(run.meta.get("fingerprint")) for run in stored_runs(folder)} - {*found}
+    metas = (run.meta for run in stored_runs(folder))
+    earlier = {str(meta.get("fingerprint")) for meta in metas if identity(meta) in asked} - {*found}
     tracking.amend(numbers.study.name, found, earlier, ("rank/", "common/", "n/common_"))
 
 
@@ -93,9 +91,9 @@ def _note(entry: Entry) -> str:
     if entry.refusal is not None:
         return f"**{entry.method}** refuses {entry.task}: {entry.refusal}"
     absent = f", none exists for {entry.impossible}" if entry.impossible else ""
-    numbers = f"coverage {entry.coverage.value:.2f}, validity {entry.validity:.2f}, median {entry.spent():.3g} s"
-    numbers = numbers.replace("nan", DASH)
-    text = f"**{entry.method}** on {entry.task}, {len(entry.table)} questions{absent}: {numbers}."
+    shares = f"coverage {share(entry.coverage.value)}, validity {share(entry.validity)}"
+    text = f"**{entry.method}** on {entry.task}, {len(entry.table)} questions{absent}: {shares}"
+    text += f", median {digits(entry.spent())} s."
     return f"{text} It sees what others do not: {', '.join(entry.sees)}." if entry.sees else text
 
 

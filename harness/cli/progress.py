@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from tqdm import tqdm
 
 from harness.cli.listing import said
 from harness.cli.process import BEGAN, CELLS, log
+from harness.store.rows import read_lines
 
 OFTEN = 30.0  # seconds, at least, between two lines
 _last = -OFTEN  # when the last line was, of this process
@@ -27,10 +27,12 @@ class Progress:
         Of this run.
     factuals
         How many it has.
+    earlier
+        How many of them were answered before the sweep, which say nothing of its pace.
     """
 
-    def __init__(self, record: Path, title: str, factuals: int) -> None:
-        self.before, self.factuals, self.done = _ended(record), factuals, 0
+    def __init__(self, record: Path, title: str, factuals: int, earlier: int = 0) -> None:
+        self.before, self.factuals, self.done, self.earlier = _ended(record), factuals, 0, earlier
         runs = int(os.environ[CELLS]) or 1
         ended = min(self.before[0], runs)
         self.bar = tqdm(total=runs, initial=ended, desc=title, bar_format=self._form(), leave=False, disable=None)
@@ -48,7 +50,7 @@ class Progress:
         self.bar.update(factuals / self.factuals)
 
     def _form(self) -> str:
-        left = seconds_left(*self.before, self.done / self.factuals)
+        left = seconds_left(*self.before, self.done / self.factuals, self.earlier / self.factuals)
         rest = "" if left is None else f", about {said(left)} to go"
         return f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| {self.done}/{self.factuals} factuals{rest}"
 
@@ -64,7 +66,7 @@ def say_what_is_left(record: Path) -> None:
         log.info("%d of %d runs in %s, about %s to go", ended, runs, said(spent), said(left))
 
 
-def seconds_left(ended: int, asked: int, part: float = 0.0) -> float | None:
+def seconds_left(ended: int, asked: int, part: float = 0.0, earlier: float = 0.0) -> float | None:
     """How long the rest of a sweep will take at the pace so far.
 
     Runs that were skipped count for nothing. None where nothing was asked yet, or the number of runs is not known.
@@ -75,15 +77,17 @@ def seconds_left(ended: int, asked: int, part: float = 0.0) -> float | None:
         Runs that have ended, and how many of those were asked, rather than skipped.
     part
         Of a run that is done besides them.
+    earlier
+        Of that run what was done before the sweep began.
     """
     runs = int(os.environ[CELLS])
-    if not runs or not asked + part:
+    new = asked + max(part - earlier, 0.0)
+    if not runs or not new:
         return None
-    return (time.time() - float(os.environ[BEGAN])) / (asked + part) * max(runs - ended - part, 0.0)
+    return (time.time() - float(os.environ[BEGAN])) / new * max(runs - ended - part, 0.0)
 
 
 def _ended(record: Path) -> tuple[int, int]:
     """How many runs have ended, and how many of those were asked."""
-    lines = record.read_text().splitlines() if record.is_file() else []
-    states = [json.loads(line)["state"] for line in lines]
+    states = [line["state"] for line in read_lines(record)]
     return len(states), sum(state in {"done", "rescored"} for state in states)

@@ -37,6 +37,9 @@ def _heard() -> Iterator[None]:
     except OmegaConfBaseException as fault:  # of a value that refers to another
         log.error("%s", sentence(fault))
         raise SystemExit(1) from None
+    except HarnessError as fault:  # such as stored answers that are damaged
+        log.error("%s", fault)
+        raise SystemExit(1) from None
     except Exception as fault:
         log.exception("unexpected %s", type(fault).__name__)
         raise SystemExit(1) from None

@@ -129,6 +129,7 @@ def write(run: StoredRun, form: Form = Form()) -> Path:
         table.writerow(map(escape, header))
         table.writerows([_plain(value, form.decimal) for value in line] for line in lines)
     temporary.replace(path)
+    (run.path / SHEET).unlink(missing_ok=True)  # of earlier answers
     if form.excel:
         write_sheet(run.path / SHEET, pd.DataFrame(lines, columns=header, dtype=object))
     return path

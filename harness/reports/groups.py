@@ -18,6 +18,7 @@ from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.scoring import group_table
 from harness.reports import markup
 from harness.reports.person import WIDTH
+from harness.store.rows import write_whole
 from harness.store.run import StoredRun
 
 REPORT, TABLE = "groups.md", "groups.csv"
@@ -50,7 +51,7 @@ def write(run: StoredRun, divide: Sequence[str]) -> str:
         sentences += [_division(name, factuals, point_of, line["points"]) for name in divide if name in factuals]
         parts.append("\n\n".join(sentences))
     report = "\n\n".join(parts) + "\n"
-    (run.path / REPORT).write_text(report)
+    write_whole(run.path / REPORT, report)
     return report
 
 

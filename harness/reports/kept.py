@@ -23,4 +23,6 @@ def keep(study: Study, folder: Path) -> None:
     named = "; ".join(f"{len(names)} {kind}: {', '.join(names)}" for kind, names in lists.items())
     criteria = criteria_of(run for entry in study.entries for run in entry.runs)
     arrows = {criterion.name: ARROWS[criterion.better] for criterion in criteria}
-    mlflow.log_study(study.name, f"**{study.name}**: {runs} runs, {len(study.tasks)} tasks; {named}.", files, arrows)
+    note = f"**{study.name}**: {runs} runs, {len(study.tasks)} tasks; {named}."
+    with mlflow.alone(folder):  # of two sweeps that end together, each would make the study's run
+        mlflow.log_study(study.name, note, files, arrows)

@@ -45,6 +45,7 @@ from harness.core.errors import HarnessError, short
 from harness.core.packages import commit
 
 DIGEST = 36  # characters that MLflow keeps of a hash
+LONGEST = 6000  # characters of a parameter or tag: what its stores hold
 LIGHT = (
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false {mlflow} ui --workers 1"  # a third of the time, a quarter of the memory
 )
@@ -64,8 +65,9 @@ STUDY = "study"  # tag of the one run of an experiment that is about all others
 FAILED = "failed"  # tag of a run that has no answers: what it was asked, as a hash
 TABLE = "counterfactuals.json"
 PATIENCE = 8.0  # seconds for a server to answer
+RETRIES = "3"  # of a request that fails: 14 s, where MLflow itself would try for minutes
 DOWN = (502, 503, 504)  # statuses of HTTP
-STORES = "start it, or unset the variable to log into mlflow.db here"
+STORES = "start it, or unset the variable to log into mlflow.db here; what was answered is kept"
 WRITABLE = "make it a store that can be written to, move it away, or set MLFLOW_TRACKING_URI to another"
 NOWHERE = (FileNotFoundError, NotADirectoryError, PermissionError)  # of a folder that cannot be made
 FULL = "disk is full|disk I/O error"  # what SQLite says
@@ -102,18 +104,23 @@ class Data:
 
 
 @contextmanager
-def _naming_a_full_disk() -> Iterator[None]:
-    """A store without room as the OSError that any other file would raise."""
+def _naming_what_fails() -> Iterator[None]:
+    """A store without room as the OSError that any other file would raise; a server that is gone as one sentence."""
+    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    if served := uri.startswith(("http://", "https://")):
+        _reach(uri)
     try:
         yield
     except (MlflowException, DatabaseError) as fault:
+        if served:
+            _reach(uri)
         if not re.search(FULL, str(fault)):
             raise
         store = os.environ["MLFLOW_TRACKING_URI"].removeprefix("sqlite:///")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), store) from fault
 
 
-@_naming_a_full_disk()
+@_naming_what_fails()
 def prepare(folder: Path) -> None:
     """Create the store once, before any job: two processes that create it together would corrupt it, so one waits.
 
@@ -123,11 +130,10 @@ def prepare(folder: Path) -> None:
     ours = f"sqlite:///{folder.resolve() / 'mlflow.db'}"
     os.environ.setdefault("MLFLOW_TRACKING_URI", ours)
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", RETRIES)
     uri = os.environ["MLFLOW_TRACKING_URI"]
-    if uri.startswith(("http://", "https://")):
-        _reach(uri)
     try:
-        with _alone(folder):
+        with alone(folder):
             _read(Path(uri.removeprefix("sqlite:///")))
             _client().search_experiments(max_results=1)
     except (MlflowException, ArgumentError, DatabaseError, ImportError, sqlite3.DatabaseError, *NOWHERE) as fault:
@@ -140,7 +146,7 @@ def prepare(folder: Path) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Have other processes that begin in the same folder wait: each would find no store, and create it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -165,23 +171,17 @@ def _read(store: Path) -> None:
 
 
 def _reach(uri: str) -> None:
-    """Make sure that a server answers: MLflow itself would try for minutes.
-
-    Raises
-    ------
-    HarnessError
-        Where it does not.
-    """
+    """Make sure that a server answers; raise a HarnessError else. MLflow itself would try for minutes."""
     try:
         urlopen(uri, timeout=PATIENCE).close()
-    except HTTPError as fault:
-        if fault.code in DOWN:  # a proxy before a server that is not there; any other answer is one
-            raise HarnessError(f"the server MLFLOW_TRACKING_URI={uri} does not answer ({fault}); {STORES}.") from fault
     except (OSError, ValueError, HTTPException) as fault:
-        raise HarnessError(f"the server MLFLOW_TRACKING_URI={uri} does not answer ({fault}); {STORES}.") from fault
+        if (
+            not isinstance(fault, HTTPError) or fault.code in DOWN
+        ):  # of a proxy before nothing; other errors are answers
+            raise HarnessError(f"the server MLFLOW_TRACKING_URI={uri} does not answer ({fault}); {STORES}.") from fault
 
 
-@_naming_a_full_disk()
+@_naming_what_fails()
 def close() -> None:
     """Put all that was logged into the one file of a store of SQLite, which can then be copied or moved."""
     for connection in _opened:
@@ -232,7 +232,7 @@ class Shown:
     metrics: Mapping[str, float]
 
 
-@_naming_a_full_disk()
+@_naming_what_fails()
 def log_stored(
     experiment: str,
     folder: Path,
@@ -257,14 +257,14 @@ def log_stored(
         client.delete_run(stale.info.run_id)
     # Its fingerprint comes with the run, so that one left half-written is found, and replaced, too.
     shown = {"mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}])}
-    labels = {key: str(value) for key, value in {**run.tags, **shown, **_code()}.items()}
+    labels = {key: str(value)[:LONGEST] for key, value in {**run.tags, **shown, **_code()}.items()}
     made = client.create_run(identity, run_name=run.name, tags=labels).info
     now = get_current_time_millis()
     finite = {key: float(value) for key, value in run.metrics.items() if abs(float(value)) < float("inf")}
     client.log_batch(
         made.run_id,
         metrics=[Metric(key, value, now, 0) for key, value in finite.items()],
-        params=[Param(UNNAMED.sub("_", key), str(value)[:6000]) for key, value in list(run.params.items())[:100]],
+        params=[Param(UNNAMED.sub("_", key), str(value)[:LONGEST]) for key, value in list(run.params.items())[:100]],
     )
     _log_data(made.run_id, data)
     with tempfile.TemporaryDirectory() as kept:
@@ -281,7 +281,7 @@ def log_stored(
 def log_failed(experiment: str, folder: Path, asked: str, label: str, names: Mapping[str, str], why: str) -> None:
     """Show that a run came to nothing, and why, until the same (``asked``, a hash of it) is answered."""
     forget_failed(experiment, asked, label)
-    with _told(label):
+    with _told(label), _naming_what_fails():
         tags = {**names, FAILED: asked, "state": FAILED, "mlflow.note.content": why, **_code()}
         made = _client().create_run(_experiment(experiment, folder), run_name=label, tags=tags).info
         _failures(experiment)[asked] = [made.run_id]
@@ -291,7 +291,7 @@ def log_failed(experiment: str, folder: Path, asked: str, label: str, names: Map
 
 def forget_failed(experiment: str, asked: str, label: str) -> None:
     """Put what ``log_failed`` has shown of a run into MLflow's trash."""
-    with _told(label):
+    with _told(label), _naming_what_fails():
         for identity in _failures(experiment).pop(asked, ()):
             _client().delete_run(identity)
 
@@ -300,9 +300,8 @@ def forget_failed(experiment: str, asked: str, label: str) -> None:
 def _told(label: str) -> Iterator[None]:
     """A warning where MLflow fails, perhaps as the run itself did."""
     try:
-        with _naming_a_full_disk():
-            yield
-    except MlflowException as fault:
+        yield
+    except (MlflowException, HarnessError) as fault:
         log.warning("%s: MLflow may show wrongly whether it failed (%s).", label, short(fault))
 
 
@@ -323,7 +322,7 @@ def _log_data(run: str, data: Data) -> None:
         _client().log_inputs(run, datasets=[data.entity()])
 
 
-@_naming_a_full_disk()
+@_naming_what_fails()
 def log_study(experiment: str, note: str, files: Sequence[Path], arrows: Mapping[str, str]) -> None:
     """Keep files and folders in the run of an experiment that is about all others, which is made where there is none.
 
@@ -368,6 +367,7 @@ def _view(arrows: Mapping[str, str]) -> str:
     return json.dumps({"name": VIEW, "createdAt": 0, "updatedAt": 0, "state": packed})
 
 
+@_naming_what_fails()
 def page(experiment: str) -> str:
     """How to look at an experiment's runs side by side: a command, and the page to open."""
     found = _found(experiment)
@@ -388,6 +388,7 @@ def there() -> bool:
     return True
 
 
+@_naming_what_fails()
 def runs(experiment: str) -> dict[str, str]:
     """Address of each run of an experiment, by fingerprint; none where there is no store yet.
 
@@ -401,13 +402,10 @@ def runs(experiment: str) -> dict[str, str]:
     if not there():
         return {}
     store = os.environ["MLFLOW_TRACKING_URI"]
-    served = store.startswith(("http://", "https://"))
-    if served:
-        _reach(store)
     found = _found(experiment)
     if found is None:
         return {}
-    home = store.rstrip("/") if served else "http://127.0.0.1:5000"
+    home = store.rstrip("/") if store.startswith(("http://", "https://")) else "http://127.0.0.1:5000"
     address = f"{home}/#/experiments/{found.experiment_id}/runs"
     known = _runs(found.experiment_id).items()
     return {fingerprint: f"{address}/{run.info.run_id}" for fingerprint, run in known}
@@ -429,14 +427,15 @@ def _pages(experiment_id: str, kind: str = "") -> Iterator[Any]:
 
 
 @lru_cache(maxsize=64)
-@_naming_a_full_disk()
+@_naming_what_fails()
 def logged(experiment: str) -> frozenset[str]:
-    """Fingerprints of the runs that an experiment had when this process first asked."""
+    """Fingerprints of the runs that an experiment had in full when this process first asked."""
     found = _found(experiment)
-    return frozenset(() if found is None else _runs(found.experiment_id))
+    known = {} if found is None else _runs(found.experiment_id)
+    return frozenset(name for name, run in known.items() if run.info.status == "FINISHED")
 
 
-@_naming_a_full_disk()
+@_naming_what_fails()
 def amend(
     experiment: str,
     found: Mapping[str, tuple[str, str, Mapping[str, float]]],
@@ -464,7 +463,11 @@ def amend(
         told = {"mlflow.runName": name, "mlflow.note.content": note}
         tags = [RunTag(key, text) for key, text in told.items() if run.data.tags.get(key) != text]
         if values or tags:
-            client.log_batch(run.info.run_id, metrics=values, tags=tags)
+            try:
+                client.log_batch(run.info.run_id, metrics=values, tags=tags)
+            except MlflowException:
+                if client.get_run(run.info.run_id).info.lifecycle_stage != LifecycleStage.DELETED:
+                    raise  # else another process has logged it again in between
 
 
 def _found(name: str) -> Any:

@@ -189,8 +189,9 @@ class StoredRun:
 
     def reset(self) -> None:
         """Forget all answers: first that they are complete, last what was asked, so that a kill in between is safe."""
-        made = ("done", "rows.jsonl", "groups.jsonl", "verdicts.jsonl")
-        for name in (*made, "scores.csv", "counterfactuals.csv", "groups.csv", "groups.md", "cell.json"):
+        made = ("done", "rows.jsonl", "groups.jsonl", "verdicts.jsonl", "scores.csv")
+        shown = ("counterfactuals.csv", "counterfactuals.xlsx", "groups.csv", "groups.md")
+        for name in (*made, *shown, "cell.json"):
             (self.path / name).unlink(missing_ok=True)
 
     @property

@@ -25,7 +25,6 @@ from harness.cli.settings import mistyped, validate
 from harness.core.metric import Metric
 from harness.data import Source, load_dataset
 
-pytestmark = pytest.mark.xdist_group("configs")  # in one process, which composes each choice once
 CONF = Path(__file__).parents[2] / "conf"
 GROUPS = ("dataset", "model", "method", "metrics", "experiment")
 

@@ -17,8 +17,9 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from harness.cli import job, process, progress, sweep
+from harness.cli import job, main, process, progress, sweep
 from harness.cli.process import BEGAN, CELLS
+from harness.core.errors import HarnessError
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,6 +78,8 @@ def test_what_is_left_follows_the_pace_of_runs_that_were_asked(record: Path) -> 
     assert progress.seconds_left(2, 1) == pytest.approx(400, abs=1)
     assert progress.seconds_left(2, 1, 0.5) == pytest.approx(3.5 * 100 / 1.5, abs=1)
     assert progress.seconds_left(2, 0) is None
+    assert progress.seconds_left(0, 0, 0.6, 0.5) == pytest.approx(5.4 * 100 / 0.1, abs=1)  # half was there before
+    assert progress.seconds_left(0, 0, 0.5, 0.5) is None
 
 
 def test_a_terminal_has_one_bar_for_the_whole_sweep(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +114,36 @@ def test_a_log_has_a_line_now_and_then(
         now[0] = 90.0
         progress.say_what_is_left(record)
     assert len(caplog.messages) == 2
+
+
+def test_the_end_of_a_sweep_says_its_sentence(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where an earlier run's answers are damaged."""
+
+    def damaged(*_: object) -> int:
+        raise HarnessError("cell.json is damaged")
+
+    logging.getLogger("harness").propagate = True
+    monkeypatch.setattr("harness.cli.ending.sum_up", damaged)
+    monkeypatch.setattr(sweep, "study_name", lambda *_: "some")
+    with pytest.raises(SystemExit), caplog.at_level(logging.INFO, "harness"):
+        sweep.Sweep().on_run_end(OmegaConf.create({"study": "some", "hydra": {}}))
+    assert caplog.messages == ["cell.json is damaged"]
+
+
+def test_who_interrupts_is_told_how_to_go_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    logging.getLogger("harness").propagate = True
+    monkeypatch.setattr("harness.cli.main.hydra.main", interrupted)
+    monkeypatch.setattr(sys, "argv", ["harness", "model=lr"])
+    monkeypatch.setattr("harness.cli.main.talk", lambda: None)
+    with pytest.raises(SystemExit) as ended, caplog.at_level(logging.INFO, "harness"):
+        main.main()
+    assert ended.value.code == 130
+    assert "the same command goes on from there" in caplog.text
 
 
 def test_no_terminal_has_no_bar(record: Path, capsys: pytest.CaptureFixture[str]) -> None:

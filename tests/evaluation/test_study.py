@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from harness.evaluation import study
 from harness.reports import tables
 from harness.reports.page import page
 
-pytestmark = pytest.mark.xdist_group("study")  # one process, which sweeps once
 TOYS = '''
 """Five methods that set x; what they answer is known in advance."""
 
@@ -162,11 +160,6 @@ def report(swept: tuple[Path, str]) -> Page:
 def pairs(swept: tuple[Path, str]) -> pd.DataFrame:
     table = pd.read_csv(swept[0] / "results" / "toys" / "pairs.csv")
     return table.set_index(["task", "criterion", "first", "second"]).sort_index()
-
-
-def test_one_process_sweeps_for_all_of_these(request: pytest.FixtureRequest) -> None:
-    """Not each of those that pytest-xdist runs, as with a pytest whose names of tests it cannot change."""
-    assert request.node.nodeid.endswith("@study") or "PYTEST_XDIST_WORKER" not in os.environ
 
 
 def test_a_study_that_has_begun_is_told(begun: tuple[Path, pd.DataFrame]) -> None:

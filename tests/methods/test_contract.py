@@ -75,9 +75,8 @@ REGRESSORS = {name for name in MODELS if "threshold" not in settings("model", na
 
 
 def of(method: str, *model: str, slow: bool = False) -> Any:
-    """Parameters of a test; all of a method run in one process, which asks each question once."""
-    group = pytest.mark.xdist_group(method)
-    return pytest.param(method, *model, marks=[group, pytest.mark.slow] if slow else group)
+    """Parameters of a test."""
+    return pytest.param(method, *model, marks=pytest.mark.slow if slow else ())
 
 
 def kinds(group: str, names: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import sqlite3
 import subprocess
 import sys
@@ -42,6 +43,7 @@ def test_the_page_is_that_of_the_store(store: str, expected: str, monkeypatch: p
     found = SimpleNamespace(experiment_id="7", lifecycle_stage="active")
     client = SimpleNamespace(get_experiment_by_name={"study": found}.get)
     monkeypatch.setattr(mlflow, "_client", lambda: client)
+    monkeypatch.setattr(mlflow, "_reach", lambda uri: None)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
     assert expected in mlflow.page("study")
     assert ("--backend-store-uri" in mlflow.page("study")) == store.startswith("sqlite")
@@ -92,6 +94,59 @@ def test_runs_that_others_took_the_place_of_go_to_the_trash(client: MlflowClient
     mlflow._experiment.cache_clear()
     log(tmp_path, "new")
     assert shown()["new"] == 0.5
+
+
+def test_a_number_that_is_none_any_more_is_none(client: MlflowClient, tmp_path: Path) -> None:
+    """Of the families that are the comparison's, and of the numbers that are named now; all others stay."""
+    shown = mlflow.Shown("a/run", {"fingerprint": "new"}, {}, {"rank/coverage": 0.5, "coverage": 0.5, "own/one": 1.0})
+    mlflow.log_stored(
+        "study", tmp_path, shown, pd.DataFrame(), {}, mlflow.Data("toy", "abc", {"age": "double"}, "test")
+    )
+    mlflow.amend("study", {"new": ("a name", "a note", {"coverage": math.nan})}, (), ("rank/",))
+    (run,) = client.search_runs([client.get_experiment_by_name("study").experiment_id])
+    assert run.data.metrics == {"rank/coverage": pytest.approx(math.nan, nan_ok=True), "own/one": 1.0} | {
+        "coverage": pytest.approx(math.nan, nan_ok=True)
+    }
+
+
+def test_a_run_that_is_half_logged_is_not_there(
+    client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a kill leaves it: the next sweep logs it again, in its place."""
+    with monkeypatch.context() as patched:
+        patched.setattr(mlflow, "_log_data", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            log(tmp_path, "cut")
+    assert mlflow.logged.__wrapped__("study") == set()
+    log(tmp_path, "cut")
+    assert mlflow.logged.__wrapped__("study") == {"cut"}
+    assert len(client.search_runs([client.get_experiment_by_name("study").experiment_id])) == 1
+
+
+def test_what_is_in_the_trash_by_now_is_left_there(
+    client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process has logged the run again, after this one read which there are."""
+    log(tmp_path, "one")
+    found = mlflow._runs(client.get_experiment_by_name("study").experiment_id)
+    client.delete_run(found["one"].info.run_id)
+    monkeypatch.setattr(mlflow, "_runs", lambda _: found)
+    mlflow.amend("study", {"one": ("a name", "a note", {"coverage": 0.75})}, (), ())
+    assert client.get_run(found["one"].info.run_id).data.metrics == {"coverage": 0.5}
+
+
+def test_a_server_that_goes_is_one_sentence_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a sweep is: MLflow is not asked again."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setattr(mlflow, "_client", lambda: pytest.fail("MLflow is asked"))
+    for asked in (
+        lambda: log(tmp_path, "one"),
+        lambda: mlflow.amend("study", {}, (), ()),
+        lambda: mlflow.page("study"),
+    ):
+        with pytest.raises(HarnessError, match=r"does not answer .*; start it, .*; what was answered is kept"):
+            asked()
+    mlflow.log_failed("study", tmp_path, "ab", "pima/file/nearest", {}, "why")  # which warns
 
 
 def test_what_failed_is_shown_until_it_is_answered(client: MlflowClient, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from harness.reports.page.elements import Column, Names, count, figure, interval
 from harness.reports.page.which import recommendations
 from harness.reports.summary import line_of
 from harness.store import mlflow
+from harness.store.rows import write_whole
 from harness.store.run import sweep_lines
 
 NAMED = 6  # wanted values and reasons that are listed before "and 3 more"
@@ -79,7 +80,7 @@ def write(folder: Path, numbers: Numbers | None = None) -> Path:
         level=LEVEL, blocks=BLOCKS, enough=ENOUGH, few=FEW, one_task=len(study.tasks) == 1,
     )  # fmt: skip
     path = folder / "report.html"
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text)
     return path
 
 
