@@ -144,7 +144,8 @@ def _brought_up_to_date(
         state = "skipped"
     elif not plain["rescore"]:
         identity = {**identity, "gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
-        with Progress(record, title, len(task.factuals), len(stored.answered())) as bar:
+        earlier = len(stored.answered()) if stored.started else 0
+        with Progress(record, title, len(task.factuals), earlier) as bar:
             _answer(stored, task, method, identity, plain, bar.update)
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}

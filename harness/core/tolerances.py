@@ -51,6 +51,7 @@ BALL_GAP = 4e-7  # the same within a robust search, which leaves the rest of ``O
 SMALL_SQUARE = 1e-6  # squares below it are proven to an absolute gap
 CLAIM = 1e-6  # a cost this much above its claim is worse than claimed
 VALUE_TIE = 1e-6  # values of metrics this near are equal
+RANK_DIGITS = 9  # decimals of mean ranks: means of the same ranks differ in their last digits
 WHOLE_BOUND = 1e-6  # of a bound on a whole number, before it is rounded: the solver's tolerance
 NO_DISTANCE = 1e-12  # distances below are as good as none, where charts divide by them
 

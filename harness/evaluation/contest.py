@@ -6,7 +6,7 @@ import logging
 import math
 import pkgutil
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -15,6 +15,7 @@ import pandas as pd
 
 from harness.core.metric import CRITERIA, Metric
 from harness.core.packages import plugged
+from harness.core.tolerances import RANK_DIGITS
 from harness.evaluation import statistics
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import LEVEL, Better, Common, Estimate, Friedman, Pair
@@ -111,12 +112,15 @@ class Contest:
     answered
         Of every method that takes the task, whether it has an accepted one; NA where it was not asked, as by its
         constraints none exists.
+    covered
+        The coverage of each of them; by default the share of what is answered, which is another with several seeds.
     """
 
     task: str
     criterion: Criterion
     values: pd.DataFrame
     answered: pd.DataFrame
+    covered: Mapping[str, float] | None = None
 
     @classmethod
     def of(cls, task: str, entries: Sequence[Entry], criterion: Criterion) -> Contest:
@@ -127,7 +131,7 @@ class Contest:
         questions = pd.Index(dict.fromkeys(index for entry in entries for index in entry.table.index))
         values = pd.DataFrame({entry.method: criterion.of(entry) for entry in able}, index=questions, dtype=float)
         answered = pd.DataFrame({e.method: e.answered.astype("boolean") for e in entries}, index=questions)
-        return cls(task, criterion, values, answered)
+        return cls(task, criterion, values, answered, {e.method: e.coverage.value for e in entries})
 
     @property
     def defined(self) -> bool:
@@ -135,9 +139,12 @@ class Contest:
         return bool(self.values.size) and bool(self.values.notna().any(axis=None) or not self.answered.any(axis=None))
 
     @cached_property
-    def coverage(self) -> pd.Series:
-        """Share of the questions that each method answers, of all that take the task."""
-        return self.answered.mean().astype(float)
+    def comparable(self) -> list[str]:
+        """Methods that cover at least half of what the best covers, over all seeds and by what half of them answer."""
+        answered = self.answered.mean().astype(float)
+        covered = answered if self.covered is None else pd.Series(self.covered, dtype=float)
+        enough = statistics.comparable(covered)
+        return [name for name in statistics.comparable(answered) if name in enough]
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -153,7 +160,7 @@ class Contest:
     @cached_property
     def common(self) -> Common:
         """Of methods that cover enough; of diversity, that also fill enough, as one that does not has few questions."""
-        enough = [name for name in statistics.comparable(self.coverage) if name in self.values]
+        enough = [name for name in self.comparable if name in self.values]
         return statistics.common(self.values, self.counted[enough].mean().astype(float))
 
     @cached_property
@@ -185,8 +192,7 @@ class Contest:
         """Place by method, of those that do not answer too few: shared with those that no pair finds the first better
         than."""
         ahead = {names for pair in self.pairs for names in pair.ahead(self.criterion.better)}
-        kept = statistics.comparable(self.coverage)
-        ranked = [name for name in self.mean_ranks.dropna().index if name in kept]
+        ranked = [name for name in self.mean_ranks.dropna().index if name in self.comparable]
         return statistics.places(ranked, lambda one, other: (one, other) in ahead)
 
 
@@ -231,7 +237,7 @@ def best_first(ranks: pd.DataFrame) -> pd.Series:
     >>> best_first(pd.DataFrame({"b": [0.0, 1.0], "c": [0.0, 0.2], "a": [0.5, 0.5]})).index.tolist()
     ['c', 'a', 'b']
     """
-    return ranks.mean().sort_index().sort_values(kind="stable")
+    return ranks.mean().round(RANK_DIGITS).sort_index().sort_values(kind="stable")
 
 
 def contests(study: Study, criterion: Criterion) -> list[Contest]:
@@ -244,20 +250,30 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
     """Over the data sets of a study; ``found`` are its contests by the criterion."""
     dataset_of = {entry.task: entry.dataset for entry in study.entries}
     by_task = pd.DataFrame({contest.task: contest.mean_ranks for contest in found}).T
-    blocks = by_task.groupby([dataset_of[str(task)] for task in by_task.index], sort=False).mean()
+    blocks = by_task.groupby([dataset_of[str(task)] for task in by_task.index], sort=False).mean().round(RANK_DIGITS)
     blocks = blocks.reindex(columns=[method for method in study.methods if method in blocks])
     asked = [task for task in study.tasks if any(len(entry.table) for entry in study.of_task(task))]
     silent = [{entry.method for entry in study.of_task(task)} for task in asked if task not in by_task.index]
     whole = [str(name) for name in by_task if by_task[name].notna().all() and all(name in took for took in silent)]
-    test, few = statistics.friedman(blocks[[name for name in blocks if name in whole]]), too_few(study)
+    tested = blocks[[name for name in blocks if name in whole]]
+    test, few = statistics.friedman(tested), too_few(study)
     places: Mapping[str, int] = {}
     if test is not None:
-        ordered = [str(name) for name in best_first(blocks).index if name in whole and name not in few]
-        known = test.pairs
-        places = statistics.places(ordered, lambda one, other: bool(known.loc[one, other] < LEVEL))
-    elif len(found) == 1:
+        places = placed(tested, test, few)
+    elif len(asked) == len(found) == 1:
         places = found[0].places
     return Standing(criterion, blocks, test, places, few)
+
+
+def placed(tested: pd.DataFrame, test: Friedman, few: Collection[str]) -> dict[str, int]:
+    """Places by a test over data sets, one row each; its own ranks decide who is better, and mean ranks the order."""
+    ordered = [str(name) for name in best_first(tested).index if name not in few]
+    ranks = tested.rank(axis=1).mean()
+
+    def beats(one: str, other: str) -> bool:
+        return bool(test.pairs.loc[one, other] < LEVEL and ranks[one] < ranks[other])
+
+    return statistics.places(ordered, beats)
 
 
 def rank_estimates(study: Study, standing: Standing, found: Sequence[Contest]) -> dict[str, Estimate]:

@@ -119,10 +119,9 @@ def scaled(scores: pd.DataFrame, pace: float, limit: float, stopped: Callable[[]
     """
     if math.isnan(pace) or pace == 1.0:
         return scores
-    times = {name: scores[name] * pace for name in TIMES if name in scores}
-    own = scores["seconds"]
     moved = (scores["coverage"] > 0) & ~scores.index.astype(str).isin(list(stopped()))
-    times["seconds"] = times["seconds"].clip(upper=np.maximum(own, limit)).where(moved, own)
+    times = {name: (scores[name] * pace).where(moved, scores[name]) for name in TIMES if name in scores}
+    times["seconds"] = times["seconds"].clip(upper=np.maximum(scores["seconds"], limit))
     return scores.assign(**times)
 
 

@@ -88,13 +88,13 @@ def resampled(table: pd.DataFrame, seed: int = 0) -> np.ndarray:
         return (drawn @ table.fillna(0.0).to_numpy(float)) / (drawn @ table.notna().to_numpy(float))
 
 
-def share(answered: np.ndarray, seeds: int = 1) -> Estimate:
-    """The share of questions answered: with one seed Wilson's interval, with several a bootstrap over questions.
+def share(answered: np.ndarray) -> Estimate:
+    """The share of questions answered: Wilson's interval where all seeds answer alike, else a bootstrap over questions.
 
-    ``answered``: of each question 0 or 1, or, with several seeds, the share of seeds that answered it.
+    ``answered``: of each question the share of seeds that answered it.
     """
     answered = np.asarray(answered, float)
-    if not answered.size or seeds > 1:
+    if not answered.size or not np.isin(answered, (0.0, 1.0)).all():
         return mean(answered)
     test = stats.binomtest(int(answered.sum()), answered.size)
     interval = test.proportion_ci(1 - LEVEL, method="wilson")

@@ -105,7 +105,7 @@ class Entry:
     @cached_property
     def coverage(self) -> Estimate:
         """Share of the questions with at least one accepted counterfactual."""
-        return statistics.share(self.table["coverage"].to_numpy(), self.seeds)
+        return statistics.share(self.table["coverage"].to_numpy())
 
     @property
     def filled(self) -> float:

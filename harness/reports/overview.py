@@ -16,6 +16,7 @@ from harness.core.wording import minimised, objective_text
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.contest import SECONDS, Contest
 from harness.evaluation.numbers import Numbers
+from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Entry
 from harness.reports.latex import Tabular
@@ -67,11 +68,11 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
     columns["coverage ↑"] = [share(entry.coverage.value) for entry in entries]
     for c in criteria:
         contest = contests[c.name] if common else None
-        means = [contest.common.means.get(e.method) if contest else e.mean(c.metric) for e in entries]
+        means = [contest.common.means.get(e.method) if contest else e.mean(NEAREST + c.metric) for e in entries]
         best = [contest is not None and entry.method in contest.best for entry in entries]
         texts = [_estimate(mean, c.name == INTERVAL) for mean in means]
         columns[f"{c.name} {ARROWS[c.better]}"] = [f"**{t}**" if b else t for t, b in zip(texts, best, strict=True)]
-    columns["seconds ↓"] = [number(entry.spent(), 3) for entry in entries]
+    columns["seconds ↓"] = [digits(entry.spent()) for entry in entries]
     taken = [heading.partition(" ")[0] for heading in columns]
     found = headings(numbers.metrics.values(), "overview", taken)
     further = {h: m for h, m in found.items() if not m.criterion and m.over == "accepted"}
@@ -112,7 +113,7 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], common: b
         least = min(contests, key=lambda contest: contest.common.n, default=None)
         told = least is not None and len(entries) > 1
         shared = f", as of {least.criterion.name} all share only {least.common.n} questions" if told and least else ""
-        parts.append(f"Means are each method's own, over the questions that it answers{shared}.")
+        parts.append(f"Means are each method's own, of its nearest, over the questions that it answers{shared}.")
     parts.append(
         "In brackets: the 95 % interval over questions. Seconds: the median of all questions; one without an accepted "
         "counterfactual counts its limit."

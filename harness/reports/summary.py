@@ -91,8 +91,10 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
 
 
 def _rounded(value: Any) -> Any:
-    """A number to three decimals, as texts round it: NumPy's rounding has 0.6065 as 0.606."""
-    return round(value, 3) if isinstance(value, float) else value
+    """A number as texts round it, to three decimals (by NumPy 0.6065 is 0.606), or to two digits where it is less."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.2g}") if 0 < abs(value) < 0.001 else round(value, 3)
 
 
 def line_of(entry: Entry) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -74,7 +75,7 @@ def missing(value: Any) -> bool:
 
 def rounds_to(ours: float, published: float) -> bool:
     """Whether a number is the published one, to the decimals that this has."""
-    decimals = len(repr(published).partition(".")[2]) if abs(published) < 1e15 else 0
+    decimals = -int(Decimal(repr(published)).as_tuple().exponent) if math.isfinite(published) else 0
     return round(ours, max(decimals, PRINTED)) == published
 
 

@@ -57,11 +57,11 @@ def _on(cpu: str) -> dict[str, dict[str, str]]:
 
 
 def test_all_times_of_a_question_are_scaled() -> None:
-    """By a half each; seconds of a fit stay as they are, and so does the limit of who has no answer."""
+    """By a half each; seconds of a fit stay as they are, and so does all of who goes on until the limit."""
     columns = ["coverage", "seconds", "cpu_seconds", "model_seconds", "fit_seconds"]
     scores = pd.DataFrame([[1.0, 2.0, 4.0, 1.0, 8.0], [0.0, 5.0, 4.0, 1.0, 8.0]], columns=columns)
     found = scaled(scores, 0.5, 5.0, lambda: ())
-    assert found.to_numpy().tolist() == [[1.0, 1.0, 2.0, 0.5, 8.0], [0.0, 5.0, 2.0, 0.5, 8.0]]
+    assert found.to_numpy().tolist() == [[1.0, 1.0, 2.0, 0.5, 8.0], [0.0, 5.0, 4.0, 1.0, 8.0]]
 
 
 def test_a_limit_is_the_same_on_every_machine() -> None:

@@ -27,12 +27,16 @@ def test_a_share_of_one_seed_has_wilsons_interval() -> None:
 
 
 def test_with_several_seeds_questions_are_drawn_again() -> None:
-    """Also where every question is answered by all seeds or by none: of 400, so many that shares are about normal."""
-    answered = np.array([1.0] * 120 + [0.0] * 280)
-    found = statistics.share(answered, seeds=2)
-    half = 1.96 * math.sqrt(0.3 * 0.7 / 400)  # .045; of an interval of 90 % it is .038
-    assert (found.low, found.high) == pytest.approx((0.3 - half, 0.3 + half), abs=0.0035)
-    assert found.low != statistics.share(answered).low
+    """Of 400, so many that means are about normal; Wilson's interval is wider by a tenth."""
+    answered = np.array([1.0] * 80 + [0.5] * 80 + [0.0] * 240)
+    found = statistics.share(answered)
+    half = 1.96 * answered.std() / 20  # .038; of an interval of 90 % it is .032
+    assert (found.low, found.high) == pytest.approx((0.3 - half, 0.3 + half), abs=0.003)
+
+
+def test_more_seeds_with_the_same_answers_are_no_certainty() -> None:
+    """Five of five questions by all seeds: Wilson's 5 / (5 + z²), as with one seed, and not 1."""
+    assert statistics.share(np.ones(5)).low == pytest.approx(5 / (5 + 1.959964**2))
 
 
 def test_what_is_undefined_is_left_out() -> None:
@@ -208,6 +212,31 @@ def test_the_best_is_among_those_that_answer_as_many() -> None:
     assert statistics.best(means, "higher", answered) == {"all"}
     assert statistics.best({**means, "all": means["few"]}, "lower", answered) == {"all", "few"}
     assert statistics.best({}, "lower", answered) == set()
+
+
+def test_one_of_many_that_answers_less_is_told_apart_with_more_questions() -> None:
+    """Of four methods one lacks 6 of 40 questions, p = .031; two lack another each: of three tests it is .09."""
+    names = ["all", "near", "third", "fourth"]
+    answered = pd.DataFrame({name: [True] * 40 for name in names})
+    answered.loc[:5, "near"] = answered.loc[38, "third"] = answered.loc[39, "fourth"] = False
+    means = {name: Estimate(1.0 if name == "near" else 2.0, NAN, NAN, 34) for name in names}
+    assert statistics.best(means, "lower", answered) == {"near"}
+    two = ["all", "near"]
+    assert statistics.best({name: means[name] for name in two}, "lower", answered[two]) == {"all"}
+
+
+def test_who_answers_more_of_what_both_were_asked_is_not_below() -> None:
+    """strict answers 34 of the 40 that it was asked, .85, loose all of these and 8 of twenty more, .80."""
+    strict = [True] * 34 + [False] * 6 + [None] * 20
+    answered = pd.DataFrame({"strict": strict, "loose": [True] * 48 + [False] * 12}, dtype="boolean")
+    means = {"strict": Estimate(2.0, NAN, NAN, 34), "loose": Estimate(1.0, NAN, NAN, 34)}
+    assert statistics.best(means, "lower", answered) == {"loose"}
+
+
+def test_levels_begin_at_their_first_value() -> None:
+    """1, .8 and 1.6 millionths more: the third is no tie of the first, whatever lies between."""
+    values = pd.DataFrame([[1.0, 1.0 + 8e-7, 1.0 + 1.6e-6]], columns=["a", "b", "c"])
+    assert statistics.normalised_ranks(values, "lower").to_numpy().tolist() == [[0.25, 0.25, 1.0]]
 
 
 def test_the_best_are_equal_within_a_millionth() -> None:
