@@ -54,7 +54,7 @@ from harness.core.classifier import Classifier
 from harness.core.doubts import doubts, with_doubts
 from harness.core.errors import DatasetError, HarnessError, UnsupportedError
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
-from harness.core.method import Deadline, Explainer, Method, prepare, refusal
+from harness.core.method import Deadline, Explainer, Method, equal, prepare, refusal
 from harness.core.metric import Metric
 from harness.core.numbers import check_asked_for, whole
 from harness.core.objective import Objective
@@ -71,7 +71,7 @@ from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
 from harness.data.features import OF_COSTS, bounds_of, check_ranked
 from harness.data.findings import with_findings
-from harness.data.in_memory import check_frame, plain
+from harness.data.in_memory import check_frame, check_settings, plain
 from harness.evaluation import checker
 from harness.evaluation.lookup import metric_named
 from harness.execution.clocks import CompileClock, say_compiling
@@ -81,6 +81,7 @@ from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
 from harness.models.adopt import adopt, check_file, doubt, predicts_numbers
+from harness.models.equations import equations
 from harness.models.runtime.source import source_of
 from harness.models.scorecard import as_scorecard
 from harness.reports.group_explained import GroupExplained
@@ -112,12 +113,12 @@ def pose(
     ----------
     frame
         Features and the target's column; kinds, categories and bounds are inferred of all rows where ``features`` does
-        not say. Or what ``harness.data.load_csv`` read, which knows how its columns are written.
+        not say. Or what ``harness.data.load_csv`` read, which knows how its columns are written, and which rows train.
     target
         The target's column; None where the table has none: what the model predicts stands for it.
     model
-        A fitted scikit-learn estimator or pipeline, trained on columns of ``frame`` alone; or a ``Classifier``; or a
-        model of another library, itself or as a ``ModelSource`` (``task="regression"`` where it predicts a number).
+        A fitted scikit-learn estimator or pipeline, trained on columns of ``frame`` alone; a ``Classifier``; a model of
+        another library, or its ``ModelSource`` (``task="regression"`` where it predicts a number).
     desired
         The class that a counterfactual should get, a list of some, or ``other`` than the model says; for regression
         such as ``>= 12``. With two classes the other one where None.
@@ -130,8 +131,7 @@ def pose(
     classes
         What the target's column calls the model's classes, in the order of its ``classes_``, if otherwise.
     settings
-        Anything else that ``harness.data.load_dataset`` takes, such as ``drop``, ``missing`` and ``constraints``
-        between features, such as ``["loan <= 5 * income"]``.
+        Anything else that ``harness.data.load_dataset`` takes, such as ``constraints=["loan <= 5 * income"]``.
 
     Raises
     ------
@@ -150,7 +150,8 @@ def pose(
         dataset = _loaded(frame, target, model, classes, given | ({} if desired is None else {"desired": desired}))
     else:
         raise DatasetError("there is no table to ask about; give a DataFrame with rows, such as pandas.read_csv gives.")
-    classifier = _classifier(model, dataset, threshold, classes)
+    data = dataset.space, dataset.frame, dataset.classes
+    classifier = adopt(model, *data, name=dataset.name, threshold=threshold, names=classes)
     if target is None and not isinstance(frame, Dataset):
         dataset = replace(dataset, labels=classifier.predict(dataset.frame))
     return _posed(dataset, classifier, parse_target(dataset, desired))
@@ -165,7 +166,10 @@ def _posed(dataset: Dataset, classifier: Classifier, wanted: Target | str) -> Ta
         posed = others(classifier.classes, reversed(classifier.classes))
     else:
         targets, posed = [wanted] * len(dataset.frame), [wanted]
-    problems = {each: Problem(dataset.space, classifier, dataset.frame, dataset.labels, each) for each in posed}
+    train = dataset.frame.iloc[dataset.train]
+    known = dataset.space, classifier, train, dataset.labels[dataset.train]
+    made = tuple(equations(dataset.space, train, dataset.causality)) if dataset.causality else ()
+    problems = {each: Problem(*known, each, equations=made) for each in posed}
     return Task(dataset, classifier, dataset.frame, dict(zip(dataset.frame.index, targets, strict=True)), problems)
 
 
@@ -198,6 +202,7 @@ def _loaded(
 
 
 def _read(frame: pd.DataFrame, target: str, settings: Mapping[str, Any], digest: str) -> Dataset:
+    check_settings(settings)
     dataset = load_dataset("the table", (), target, **settings, tables=([frame], digest))
     check_columns(dataset)
     return with_findings(dataset)
@@ -210,7 +215,7 @@ def _amended(
     features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None,
     settings: Mapping[str, Any],
 ) -> Dataset:
-    """A dataset whose features have other attributes; all of its rows are asked about."""
+    """A dataset whose features have other attributes."""
     if target is not None or settings or (features is not None and not isinstance(features, Mapping)):
         raise DatasetError(
             "a dataset that was read has its target and columns; give model, desired, immutable and attributes of "
@@ -223,21 +228,12 @@ def _amended(
         if "bounds" in changes[name]:
             changes[name]["bounds"] = bounds_of(dataset.space[name], changes[name]["bounds"])
     costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
-    every, space = np.arange(len(dataset.frame)), dataset.space.replace(changes)
+    space = dataset.space.replace(changes)
     for feature in (space[name] for name in changes):
         if feature.actionability is Actionability.CONDITIONAL and not (feature.order or feature.kind is Kind.ORDINAL):
             check_ranked(feature.name, feature.categories, "order")
     priced = tuple(costed(f, dataset.frame[f.name], costs.get(f.name, {})) for f in space.features)
-    return replace(dataset, space=replace(space, features=priced), train=every, test=every)
-
-
-def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: Sequence[Any] | None) -> Classifier:
-    if not isinstance(model, Classifier):
-        data = dataset.space, dataset.frame, dataset.classes
-        return adopt(model, *data, name=dataset.name, threshold=threshold, names=classes)
-    if threshold is not None or classes is not None:
-        raise HarnessError("a Classifier brings threshold and classes of its own; leave them out.")
-    return model
+    return replace(dataset, space=replace(space, features=priced))
 
 
 @python_errors()
@@ -370,7 +366,7 @@ def _ask(
     method: Method, problem: Problem, factual: pd.DataFrame, n: int, seed: tuple[int, ...], limit: float
 ) -> tuple[Explanation, Objective | None]:
     """The answers, and what the method claims to minimise."""
-    explainer = next((kept for known, of, kept in _recent if of is problem and known == method), None)
+    explainer = next((kept for known, of, kept in _recent if of is problem and equal(known, method)), None)
     explainer = None if getattr(explainer, "lost", False) else explainer
     if explainer is None:
         if why := refusal(method, problem):
@@ -417,7 +413,7 @@ def _without_gaps(dataset: Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     """A person with each gap filled as those of the table are."""
     if held := [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]:
         logging.getLogger(__name__).info("the person: missing %s filled by the training rows.", ", ".join(held))
-    return frame.assign(**{name: [dataset.reading.filler(name)] for name in held})
+    return dataset.reading.cut(frame.assign(**{name: [dataset.reading.filler(name)] for name in held}))
 
 
 def in_context(found: Explanation, claim: Objective | None, problem: Problem, factual: pd.DataFrame) -> Explained:
@@ -469,19 +465,19 @@ def measure(
     HarnessError
         For a metric that does not exist, and for an explanation that is not from ``explain``.
     """
-    if population not in {"accepted", "returned"}:
+    if population not in ("accepted", "returned"):
         raise HarnessError(f"population={population} does not exist; allowed: accepted, returned.")
     named = metrics if isinstance(metrics, Iterable) and not isinstance(metrics, str) else [metrics]
     found = [metric_named(name) for name in named]
-    if isinstance(explanations, Explanation):
-        return _measured(explanations, found, population)
     if isinstance(explanations, GroupExplained):
         explanations = list(explanations.people.values())
+    if isinstance(explanations, Explanation) or not isinstance(explanations, Iterable):
+        return _measured(explanations, found, population)
     rows = [_measured(explanation, found, population) for explanation in explanations]
     return pd.DataFrame(rows, columns=pd.Index([metric.name for metric in found]))
 
 
-def _measured(explanation: Explanation, metrics: Sequence[Metric], population: str) -> pd.Series:
+def _measured(explanation: Any, metrics: Sequence[Metric], population: str) -> pd.Series:
     if not isinstance(explanation, Explained):
         raise HarnessError("this explanation does not know its factual; measure what harness.library.explain returns.")
     context = explanation.context

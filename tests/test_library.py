@@ -29,7 +29,8 @@ from support.tables import GRANTED
 from harness import library
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.explanation import Answer, Explanation, Reason, Status
-from harness.data import load_csv
+from harness.data import load_csv, load_dataset
+from harness.execution.task import make_task
 from harness.library import explain, explain_group, in_context, measure, pose
 from harness.store.rows import answer_row
 from methods.ce_ocl import CeOcl
@@ -250,7 +251,7 @@ def test_numbers_without_labels() -> None:
     row = int(np.argmin(pipeline.predict(frame.iloc[:, :-1])))
     (answer,) = explain(CeOcl(), question, row).answers
     assert pipeline.predict(pd.DataFrame([answer.row]))[0] >= 500
-    with pytest.raises(HarnessError, match="allowed for numbers"):
+    with pytest.raises(HarnessError, match="say by 'desired' which ones are wanted"):
         pose(frame.drop(columns="rent"), model=pipeline)
 
 
@@ -519,3 +520,52 @@ def test_a_second_question_asks_the_model_once(pipeline: Pipeline, monkeypatch: 
 def test_a_file_that_is_not_there_is_said_before_anything_else(tmp_path: Path, target: str | None) -> None:
     with pytest.raises(HarnessError, match=r"there is no model file .*nope\.onnx; give the path of an existing one"):
         pose(FRAME, target, tmp_path / "nope.onnx")
+
+
+def test_equations_of_the_question_are_kept_to() -> None:
+    """b is twice a and what is its own, which stays: whoever raises a raises b."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=80)
+    frame = pd.DataFrame({"a": a, "b": 2 * a + rng.normal(size=80) / 10})
+    frame["t"] = np.where(frame["b"] > 0.5, "yes", "no")
+    model = LogisticRegression().fit(frame[["a", "b"]], frame["t"])
+    question = pose(frame, "t", model, desired="yes", causality={"b": {"formula": "2 * a"}})
+    person = next(row for row in frame.index if not question.satisfied(row))
+    (answer,) = explain(CeOcl(causality=True), question, person).answers
+    assert answer.row is not None
+    own = frame.loc[person, "b"] - 2 * frame.loc[person, "a"]
+    assert answer.row["b"] - 2 * answer.row["a"] == pytest.approx(own, abs=1e-6)
+    assert answer.row["a"] > frame.loc[person, "a"]
+
+
+def test_a_question_has_the_training_rows_that_the_command_line_has(tmp_path: Path) -> None:
+    """Of a file that was read, three in four; of a table all, or those of ``split``. Everybody can be asked about."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    frame["t"] = np.where(frame["a"] > 0, "yes", "no")
+    frame.to_csv(tmp_path / "some.csv", index=False)
+    model = LogisticRegression().fit(frame[["a", "b"]], frame["t"])
+    data = load_csv(tmp_path / "some.csv", "t", desired="yes")
+    asked, split = pose(data, model=model), pose(frame, "t", model, desired="yes", split={"test_size": 0.5})
+    whole = pose(frame, "t", model, desired="yes")
+    task = make_task(data, asked.classifier, which="all", n_factuals=20)
+    for question, rows in ((asked, 45), (split, 30), (whole, 60)):
+        (problem,) = question.problems.values()
+        assert (len(problem.train), len(problem.labels), len(question.factuals)) == (rows, rows, 60)
+    (problem,), (known,) = asked.problems.values(), task.problems.values()
+    pd.testing.assert_frame_equal(problem.train, known.train)
+
+
+def test_a_person_in_numbers_is_put_into_intervals() -> None:
+    """As a file of people is."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    frame["t"] = np.where(frame["a"] > 0, "yes", "no")
+    data = load_dataset("the table", (), "t", tables=([frame], ""), discretise="quantile", split="none")
+    model = OneHotEncoder().fit(data.frame)
+    forest = make_pipeline(model, LogisticRegression()).fit(data.frame, data.labels)
+    question = pose(frame, "t", forest, desired="yes", discretise="quantile")
+    person = next(row for row in frame.index if not question.satisfied(row))
+    values = frame.loc[person, ["a", "b"]].to_dict()
+    given = [explain(Nearest(), question, one).context.factual.iloc[0].to_dict() for one in (person, values)]
+    assert given[0] == given[1]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
@@ -57,6 +59,8 @@ def refused(question: Task, model: Pipeline) -> list[int]:
         (FRAME.set_axis(range(FRAME.shape[1]), axis=1), TARGET, "a column 0, which is no text"),
         (FRAME.assign(copy=1).rename(columns={"copy": "age"}), TARGET, "two columns 'age'"),
         (pd.concat([FRAME, FRAME[[TARGET]]], axis=1), TARGET, "two columns 'approved'"),
+        (FRAME.assign(wave=1j), TARGET, "column 'wave' holds complex numbers"),
+        (FRAME.assign(list=[[1]] * len(FRAME)), TARGET, "column 'list' holds lists"),
     ],
 )
 def test_a_frame_without_names_is_refused(frame: pd.DataFrame, target: Any, words: str, model: Pipeline) -> None:
@@ -247,3 +251,37 @@ def test_what_cannot_be_sent_to_a_process_is_said(refused: list[int]) -> None:
     person = next(place for place in range(len(FRAME)) if not asked.satisfied(place))
     with pytest.raises(HarnessError, match="cannot be sent to a process of its own"):
         explain(Nearest(), asked, person, worker=True)
+
+
+@pytest.mark.parametrize("setting", ["name", "sources", "tables", "read", "published"])
+def test_settings_of_files_are_refused(setting: str, model: Pipeline) -> None:
+    with pytest.raises(DatasetError, match=f"{setting} is a setting of files"):
+        pose(FRAME, TARGET, model, **{setting: ["x"]})
+
+
+def test_a_classifier_fits_the_table_or_says_what_does_not(question: Task) -> None:
+    classifier = question.classifier
+    assert pose(FRAME, TARGET, classifier).classifier is classifier
+    with pytest.raises(HarnessError, match="the table has no column 'age'"):
+        pose(FRAME.drop(columns="age"), TARGET, classifier)
+    renamed = FRAME.assign(**{TARGET: FRAME[TARGET].map(lambda says: f"{says}!")})
+    with pytest.raises(HarnessError, match="the Classifier says 'no', 'yes', and the target's column 'no!', 'yes!'"):
+        pose(renamed, TARGET, classifier)
+
+
+@dataclass(frozen=True)
+class Weighted(Nearest):
+    weights: Any = None
+
+
+def test_methods_of_arrays_are_asked_again(question: Task, refused: list[int]) -> None:
+    """Two that are equal but for being two compare by element."""
+    found = [explain(Weighted(weights=np.ones(3)), question, refused[0]) for _ in range(2)]
+    assert found[0].answers == found[1].answers
+
+
+def test_measure_says_of_what_it_is_not_of() -> None:
+    with pytest.raises(HarnessError, match="measure what harness"):
+        measure(3, "l1")
+    with pytest.raises(HarnessError, match="does not exist; allowed: accepted"):
+        measure([], "l1", population=["accepted"])

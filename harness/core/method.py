@@ -29,6 +29,14 @@ def prepare(method: object) -> None:
     getattr(method, "prepare", lambda: None)()
 
 
+def equal(one: Method, other: Method) -> bool:
+    """Whether two methods are the same with the same parameters; of arrays, the same objects."""
+    try:
+        return bool(one == other)
+    except ValueError:  # of arrays, which compare by element
+        return one is other
+
+
 RESERVE = 0.05  # of the seconds of a question: for reading, checking and handing back what a search found
 
 

@@ -55,7 +55,20 @@ class Reading:
     def filler(self, feature: str) -> Any:
         """What fills a person's gap in a feature, as the feature holds it; None where nothing does."""
         value, cut = self.fills.get(feature), self.intervals.get(feature)
-        return value if value is None or cut is None else cut.of([value])[0]
+        return value if value is None or cut is None else cut.of([float(value)])[0]
+
+    def cut(self, people: pd.DataFrame) -> pd.DataFrame:
+        """People with the intervals that their numbers lie in; what is an interval already stays."""
+        held = {name: cut for name, cut in self.intervals.items() if name in people}
+        return people.assign(
+            **{
+                name: [
+                    cut.of([float(value)])[0] if isinstance(value, int | float | np.number) else value
+                    for value in people[name]
+                ]
+                for name, cut in held.items()
+            }
+        )
 
     def clipped(self, what: str, people: pd.DataFrame) -> pd.DataFrame:
         """People with numbers within the ends; how many were not is said. Intervals hold all that lies beyond."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from pandas.api.types import infer_dtype
 
 from harness.core.errors import DatasetError
 
+OF_FILES = ("name", "sources", "tables", "read", "published")
 NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # of objects
 
 logger = logging.getLogger(__name__)
@@ -29,13 +30,18 @@ def check_frame(frame: pd.DataFrame, target: Any) -> None:
     if target is not None and not isinstance(target, str):
         raise DatasetError(
             f"target is a {type(target).__name__}; give the name of a column of the table, as in "
-            "pose(table.assign(label=labels), 'label', model)."
+            "pose(table.assign(**{'label': labels}), 'label', model)."
         )
     if odd := [name for name in frame.columns if not isinstance(name, str)]:
         raise DatasetError(f"the table has a column {odd[0]!r}, which is no text; set table.columns to texts.")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise DatasetError(f"the table has two columns {twice!r}; rename or drop one.")
+    for name in frame.columns:
+        if np.iscomplexobj(frame[name]):
+            raise DatasetError(f"the table's column {name!r} holds complex numbers; give real ones.")
+        if frame[name].dtype == object and not all(isinstance(value, Hashable) for value in frame[name]):
+            raise DatasetError(f"the table's column {name!r} holds lists or tables; give a number or text a cell.")
     if not frame.index.equals(pd.RangeIndex(len(frame))):
         logger.warning(
             "the table: its index is not 0, 1, 2, ...; people are named by their place, so that %r is person 0. With "
@@ -47,6 +53,13 @@ def check_frame(frame: pd.DataFrame, target: Any) -> None:
                 "the table: column %r holds numbers as objects, and is taken for categories; convert it by "
                 "pandas.to_numeric before the model is trained.", name,
             )  # fmt: skip
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings that are of files alone, with a ``DatasetError``."""
+    for name in OF_FILES:
+        if name in settings:
+            raise DatasetError(f"{name} is a setting of files, and the table is none; leave it out.")
 
 
 def plain(value: Any) -> Any:

@@ -264,6 +264,8 @@ def _interval(name: str, text: str) -> Interval:
             return Interval(_end(match[1], math.inf, bool(match[2])), _end(match[4], -math.inf, bool(match[3])))
     except ValueError as fault:
         raise DatasetError(f"desired of {name} is {text!r}: {fault}") from fault
+    if text == OPPOSITE:  # what stands for none
+        raise DatasetError(f"{name} is about a number; say by 'desired' which ones are wanted, such as '>= 12'.")
     raise DatasetError(
         f"desired of {name} is {text!r}; allowed for numbers: '>= 12', '<= 3' or '10..12', "
         f"or without an end '> 12', '< 3' or '10..<12'."

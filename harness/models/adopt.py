@@ -15,7 +15,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from harness.core.classifier import Classifier, WrappedModel
-from harness.core.errors import HarnessError, UnsupportedError, short
+from harness.core.errors import HarnessError, UnsupportedError, lacking, short
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
 from harness.core.target import class_text
@@ -82,11 +82,27 @@ def adopt(
     threshold: float | None = None,
     names: Sequence[Any] | None = None,
 ) -> Classifier:
-    """As ``from_file``, of a fitted model in memory, or of one that ``source_of`` knows."""
+    """As ``from_file``, of a fitted model in memory, of one that ``source_of`` knows, or of a ``Classifier``."""
+    if isinstance(model, Classifier):
+        if threshold is not None or names is not None:
+            raise HarnessError("a Classifier brings threshold and classes of its own; leave them out.")
+        return _checked(model, space, classes)
     if (source := source_of(model)) is None:
         check_fitted(model)
     own = WrappedModel(as_scorecard(model), ()) if source is None else _opened(source, space, len(classes), name)
     return _fitted(own, space, frame, classes, name, threshold, names)
+
+
+def _checked(classifier: Classifier, space: Space, classes: Sequence[Any]) -> Classifier:
+    """A classifier that takes columns of a space, and says classes of a data set."""
+    takes = classifier.wrapped.columns if classifier.wrapped is not None else ()
+    for name in dict.fromkeys([*takes, *(column.feature for column in classifier.inputs)]):
+        if name not in space.names:
+            raise HarnessError(lacking("the table", name, space.names, takes))
+    if set(classifier.classes) != set(classes):
+        says, has = (", ".join(map(repr, names)) or "numbers" for names in (classifier.classes, classes))
+        raise HarnessError(f"the Classifier says {says}, and the target's column {has}; give one of these classes.")
+    return classifier
 
 
 def predicts_numbers(model: Any) -> bool:

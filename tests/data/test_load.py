@@ -525,7 +525,7 @@ def test_bad_description(load, case):
             ["'y'", "infinite", "finite ones"],
         ),
         (TABLE, {"target": "city", "split": "none"}, ["no class 'opposite'", "Bonn, Köln, Ulm"]),
-        (NUMBERS, {"task": "regression"}, ["'opposite'", "'>= 12'"]),
+        (NUMBERS, {"task": "regression"}, ["'desired'", "'>= 12'"]),
         (NUMBERS, {"task": "regression", "desired": "12..10"}, ["'12..10'", "low <= high"]),
         (NUMBERS, {"task": "regression", "desired": ">= 1.2.3"}, ["'>= 1.2.3'"]),
     ],
