@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from harness.core.target import Label
 from methods.delta import check_delta, limited, refusal
 from methods.wrapping import not_a_class, one_class, shares
 
-BLOCK = 64  # rows whose copies a model is asked about together
+BLOCK = 64  # rows that are looked at together
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,19 @@ class _Neighbours:
         candidates = self.unlike.loc[inside.all(axis=1)]
         cost = self.objective.evaluate(space, factual, candidates)
         ranked = np.argsort(cost, kind="stable")
-        # what is reached may be a special code inside the bounds
-        best = list(islice((i for i in ranked if not space.violations(factual, candidates.iloc[[i]])[0]), n))
+        best: list[int] = []
+        for start in range(0, len(ranked), BLOCK):
+            if len(best) >= n or deadline.passed:
+                break
+            block = ranked[start : start + BLOCK]  # what is reached may be a special code inside the bounds
+            faults = space.violations(factual, candidates.iloc[block])
+            best += [int(i) for i, fault in zip(block, faults, strict=True) if not fault]
+        best, late = best[:n], len(best) < n and deadline.passed
         rows = candidates.iloc[best].to_dict("records")
         answers = tuple(Answer(Status.FOUND, row, objective=float(cost[i])) for row, i in zip(rows, best, strict=True))
         why = "no further training row is classified as desired and reachable"
+        if late:
+            return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT))
         return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=why))
 
 

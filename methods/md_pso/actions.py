@@ -39,6 +39,7 @@ class Actions:
         self.halved = np.array([feature.numeric for feature in oracle.features], dtype=bool)
         self.own = np.empty((len(factuals), len(oracle.numeric)))
         self.gaps: list[tuple[int, np.ndarray, np.ndarray]] = []  # column, interval outside which only the own value is
+        self.barred: list[tuple[int, np.ndarray]] = []  # column, special codes, which nobody enters
         self.ranked: list[tuple[int, np.ndarray]] = []  # column, nearest permitted code by factual and code
         self.hot: list[tuple[slice, np.ndarray]] = []  # columns, permitted categories by factual
         number = 0
@@ -48,6 +49,9 @@ class Actions:
             if feature.numeric:
                 self.own[:, number] = values
                 self._bound(feature, columns.start, values, reach)
+                if feature.special:
+                    codes = (np.array(feature.special, dtype=float) - feature.scale[0]) / feature.range
+                    self.barred.append((columns.start, codes))
                 number += 1
             elif feature.kind is Kind.CATEGORICAL:
                 allowed = np.array([[c in feature.reachable(value) for c in feature.categories] for value in values])
@@ -112,6 +116,9 @@ class Actions:
             columns = oracle.numeric[oracle.integral]
             shift, unit = oracle.shift[oracle.integral], oracle.range[oracle.integral]
             points[:, columns] = (np.rint(shift + points[:, columns] * unit) - shift) / unit
+        for column, codes in self.barred:
+            entered = (np.abs(points[:, [column]] - codes) <= COORDINATE_TIE).any(axis=1)
+            points[entered, column] = self.origin[owner[entered], column]
         for column, nearest in self.ranked:
             top = max(nearest.shape[1] - 1, 1)
             points[:, column] = nearest[owner, np.rint(positions[:, column] * top).astype(int)] / top

@@ -36,7 +36,7 @@ class MdPso(Parameters):
 
     with P a particle's own best position, G the swarm's, and the last term for continuous features alone [2]_; the
     counterfactuals are selected from the valid points it met. Every other feature moves in a hypercube and counts as
-    the nearest vertex that actionability and bounds allow, so that no particle ever leaves the space.
+    the nearest vertex that actionability and bounds allow, so that no particle leaves the space, but for relations.
 
     The paper minimises :math:`l_1 + l_2 + l_3` (3): distance of the score from the wanted ones (4), mean Gower
     distance (5) and number of changes (7). Of probabilities the factual itself is that sum's minimum, as
@@ -109,6 +109,7 @@ class MdPsoExplainer:
         self.parameters, self.problem = parameters, problem
         free = [f for f in problem.space.features if f.actionability is not Actionability.IMMUTABLE]
         wanted = problem.labelled(problem.labels)
+        wanted = wanted if wanted.any() and not wanted.all() else problem.valid(problem.train)
         information = [information_value(feature, problem.train[feature.name], wanted) for feature in free]
         order = np.argsort(-np.array(information), kind="stable")[: parameters.n_active]
         self.active = tuple(free[i].name for i in order)
@@ -131,23 +132,26 @@ class MdPsoExplainer:
         """
         pools = [_Pool(len(self.oracle.places)) for _ in range(len(factuals))]
         lacking = list(range(len(factuals) if self.active else 0))
+        most, soon = max(self.parameters.archive, n) if self.parameters.archive else None, deadline.sooner()
         for doubled in range(self.parameters.doublings + 1):
-            if not lacking or deadline.passed:
+            if not lacking or soon.passed:
                 break
             actions = Actions(self.oracle, factuals.iloc[lacking], self.parameters.box(doubled))
             swarms = Swarms(self.parameters, actions, [rngs[s] for s in lacking])
-            while swarms.age < self.parameters.iterations and not deadline.passed:
+            while swarms.age < self.parameters.iterations and not soon.passed:
                 swarms.step()
             points, owner = swarms.candidates()
-            if self.parameters.pull_back:
-                pulled, whose = pull_back(swarms, points, owner, deadline)
+            if self.parameters.pull_back and not soon.passed:
+                pulled, whose = pull_back(swarms, points, owner, soon)
                 points, owner = np.concatenate([points, pulled]), np.concatenate([owner, whose])
+            if not self.parameters.pull_back or soon.passed:
+                points, owner = swarms.best_of(points, owner, most)
             valid, merit = swarms.verdict(points, owner)
             for place, s in enumerate(lacking):
                 mine = valid & (owner == place)
-                pools[s].add(points[mine], merit[mine], self.parameters.archive or None)
+                pools[s].add(points[mine], merit[mine], most)
             lacking = [s for s in lacking if len(pools[s].cost) < n]
-        return self._explanations(factuals, n, rngs, pools, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
+        return self._explanations(factuals, n, rngs, pools, Reason.TIME_LIMIT if soon.passed else Reason.FINISHED)
 
     def _explanations(
         self,
@@ -174,7 +178,12 @@ class MdPsoExplainer:
             answers = tuple(Answer(Status.FOUND, row, objective=c) for row, c in zip(rows[s], costs, strict=True))
             count = len(pool.cost)
             why = f"the swarm met {count or 'no'} distinct valid point{'s' if count > 1 else ''}"
-            why += "; this model's scores are 0 or 1 alone, which show it no way" if self.oracle.blind else ""
+            why += (
+                "; this model's scores are 0 or 1 alone, which show it no way"
+                if self.oracle.blind and not count
+                else ""
+            )
+            why = why if self.active else "no feature may change"
             explanations.append(Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=late, detail=why)))
         return tuple(explanations)
 

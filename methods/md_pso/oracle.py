@@ -113,6 +113,7 @@ class Oracle:
         valid, _ = self._judged(scores)
         self.strict = bool((valid != problem.valid(rows)).any())
         self.votes = isinstance(problem.target, Label | Classes) and self._shares(rows) is not None
+        self.inputs = None if self.votes else self.inputs  # members are asked about decoded rows
         self.blind = bool(self.classifier.classes) and not self.votes and bool(np.isin(scores, (0, 1)).all())
 
     def _each(self) -> list[tuple[Feature, slice]]:

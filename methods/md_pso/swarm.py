@@ -146,16 +146,19 @@ class Swarms:
         return valid & (moved > 0).any(axis=1), self.merit(points, owner)
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct valid points to select from, each swarm's best first, and their owners."""
+        """Valid points to select from, and their owners."""
         if self.parameters.selection == "personal":
             found = [self._valid(self.best)]
         elif not self.parameters.archive or not self.met:
             found = [self._valid(self.points)]
         else:
             found = self.met
-        points, cost, owner = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        places = [np.flatnonzero(owner == s) for s in range(self.shape[0])]
-        most = None if self.parameters.pull_back else self.parameters.archive or None
+        points, _, owner = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return self.best_of(points, owner, None)
+
+    def best_of(self, points: np.ndarray, owner: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct ones of valid points, each swarm's best first and no more than ``most``, and their owners."""
+        cost, places = self.merit(points, owner), [np.flatnonzero(owner == s) for s in range(self.shape[0])]
         kept = np.concatenate([distinct(points, mine[np.argsort(cost[mine], kind="stable")], most) for mine in places])
         return points[kept], owner[kept]
 

@@ -142,3 +142,15 @@ def test_it_draws_nothing_and_says_so() -> None:
     assert Nearest.deterministic
     (answer,) = Nearest().fit(problem()).explain(rows(FACTUAL), 1, None, Deadline.after(10)).answers  # type: ignore[arg-type]
     assert answer.row is not None
+
+
+def test_a_search_of_rows_that_all_break_something_ends_with_its_limit() -> None:
+    """And is no search to the end."""
+    base = problem()
+    space = replace(SPACE, constraints=("income <= age",))
+    train = rows(*[(60.0 + k / 100, 41, "clerk", "f", "a") for k in range(2000)])
+    asked = Problem(space, base.classifier, train, np.array(["granted"] * 2000, dtype=object), base.target)
+    explainer = Nearest().fit(asked)
+    (late,) = explainer.explain(rows(FACTUAL), 1, np.random.default_rng(0), Deadline.after(0.0)).answers
+    (whole,) = explainer.explain(rows(FACTUAL), 1, np.random.default_rng(0), Deadline.after(30.0)).answers
+    assert (late.reason, whole.reason) == (Reason.TIME_LIMIT, Reason.FINISHED)

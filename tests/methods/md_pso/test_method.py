@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -27,6 +29,7 @@ from harness.core.target import Interval, Label, Probability
 from methods.md_pso import MdPso
 from methods.md_pso.actions import Actions
 from methods.md_pso.information_value import information_value
+from methods.md_pso.method import _Pool
 from methods.md_pso.oracle import INVALID
 from methods.md_pso.pull_back import HALVED, halve, pull_back, undo
 from methods.md_pso.swarm import Swarms
@@ -408,6 +411,7 @@ def test_members_of_a_hard_vote_lead_to_its_classes(monkeypatch: pytest.MonkeyPa
     assert problem.valid(TOY.frame([answer.row]))[0]
     oracle = method.fit(problem).oracle
     assert oracle.votes
+    assert isinstance(swarms_of(method, problem, FACTUAL).actions.base, pd.DataFrame)  # or its members are not asked
     frame = TOY.frame([{**FACTUAL.iloc[0].to_dict(), "income": income} for income in (20.0, 50.0, 80.0, 100.0)])
     valid, gap = oracle._voted(frame)
     assert valid.tolist() == [False, False, False, True]
@@ -419,3 +423,98 @@ def test_members_of_a_hard_vote_lead_to_its_classes(monkeypatch: pytest.MonkeyPa
     assert without.detail.endswith(
         "no distinct valid point; this model's scores are 0 or 1 alone, which show it no way"
     )
+
+
+@pytest.mark.parametrize(
+    ("draws", "r"), [("unit", (0.5, 0.25, 0.75)), ("paper", (0.5 * 1.5, 0.25 * 2, 1.5 + 0.75 * 0.5))]
+)
+def test_a_move_by_hand(draws: str, r: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two particles in two columns, of which the second is an integer's, which is not driven from the mean."""
+    space = Space(tuple(TOY[name] for name in ("income", "visits")))
+    names = list(space.names)
+    base = toy_problem()
+    tree = DecisionTreeClassifier(max_depth=1).fit(space.encode(base.train[names]), base.labels == "granted")
+    classifier = Classifier(tree, space_inputs(space), ("refused", "granted"))
+    problem = Problem(space, classifier, base.train[names], base.labels, Label("granted"))
+    numbers = {"inertia": 0.5, "cognitive": 1.5, "social": 2.0, "diversity": 0.4, "clamp": 1.0, "epsilon": 10.0}
+    swarms = swarms_of(MdPso(particles=2, draws=draws, **numbers), problem, FACTUAL[names])
+    swarms.position = np.array([[[0.2, 0.4], [0.4, 0.6]]])
+    swarms.velocity = np.array([[[0.02, 0.04], [-0.02, 0.0]]])
+    swarms.memory = np.array([[[0.1, 0.5], [0.4, 0.7]]])
+    monkeypatch.setattr(swarms, "_leading", lambda: np.array([1]))
+    given = iter(r if draws == "unit" else (0.5, 0.25, 0.75))
+    monkeypatch.setattr(swarms, "_draw", lambda: np.full(swarms.shape, next(given)))
+    swarms._move()
+    first = 0.5 * 0.02 + 1.5 * r[0] * (0.1 - 0.2) + 2 * r[1] * (0.4 - 0.2) + 0.4 * r[2] * (0.2 - 0.3)
+    assert swarms.position[0, 0].tolist() == pytest.approx(
+        [0.2 + first, 0.4 + 0.5 * 0.04 + 1.5 * r[0] * (0.5 - 0.4) + 2 * r[1] * (0.7 - 0.4)]
+    )
+    assert swarms.velocity[0, 1].tolist() == pytest.approx(
+        [0.5 * -0.02 + 0.4 * r[2] * (0.4 - 0.3), 1.5 * r[0] * (0.7 - 0.6) + 2 * r[1] * (0.7 - 0.6)]
+    )
+
+
+def test_what_is_selected_of_a_pool() -> None:
+    """Four points in two clusters: the best ones, the best of each cluster, or any of it."""
+    pool = _Pool(1)
+    pool.add(np.array([[0.9], [0.1], [0.11], [0.91], [0.1]]), np.array([4.0, 1.0, 2.0, 3.0, 1.0]), None)
+    assert pool.points.ravel().tolist() == [0.1, 0.11, 0.91, 0.9]
+
+    def of(**parameters: str) -> list[list[int]]:
+        explainer = MdPso(**parameters).fit(toy_problem())
+        return [explainer._selected(pool, 2, np.random.default_rng(seed)) for seed in range(12)]
+
+    assert of(selection="top") == [[0, 1]] * 12
+    assert of() == [[0, 2]] * 12
+    assert {tuple(chosen) for chosen in of(pick="random")} == {(0, 2), (0, 3), (1, 2), (1, 3)}
+
+
+def test_as_many_are_kept_as_are_asked_for() -> None:
+    method = MdPso(archive=3, iterations=20, doublings=0)
+    found = method.fit(toy_problem()).explain(FACTUAL, 12, rng(), soon()).answers
+    assert [answer.status for answer in found] == [Status.FOUND] * 12
+
+
+def test_no_special_code_is_entered() -> None:
+    """7 lies within the bounds and is what a tree asks for; whoever has it may keep it."""
+    space = Space((Feature("delay", "integer", scale=(0, 20), bounds=(-5, math.inf), special=(7,)), TOY["debt"]))
+    train = space.frame({"delay": delay, "debt": 5.0} for delay in range(21))
+    labels = np.where(train["delay"].between(6, 8), "granted", "refused").astype(object)
+    tree = DecisionTreeClassifier(random_state=0).fit(space.encode(train), labels == "granted")
+    problem = Problem(
+        space, Classifier(tree, space_inputs(space), ("refused", "granted")), train, labels, Label("granted")
+    )
+    factual = space.frame([{"delay": 3, "debt": 5.0}])
+    found = MdPso(iterations=20).fit(problem).explain(factual, 2, rng(), soon()).answers
+    rows = [answer.row for answer in found if answer.row is not None]
+    assert rows
+    assert {row["delay"] for row in rows} <= {6, 8}
+
+
+def test_pull_back_keeps_to_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a slow model: what was met is judged once more, but no more of it than is kept."""
+    problem, judged = toy_problem(), []
+    ask = Actions.judge
+
+    def slow(self: Actions, points: np.ndarray, owner: np.ndarray, strict: bool = False) -> tuple[np.ndarray, ...]:
+        judged.append((len(points), strict))
+        time.sleep(0.0002 * len(points))
+        return ask(self, points, owner, strict)
+
+    monkeypatch.setattr(Actions, "judge", slow)
+    began = time.monotonic()
+    (answer,) = MdPso(pull_back=True, epsilon=2.0).fit(problem).explain(FACTUAL, 1, rng(), Deadline.after(1.0)).answers
+    assert answer.status is Status.FOUND
+    assert time.monotonic() - began < 1.5
+    assert [count for count, strict in judged if strict] == [pytest.approx(30, abs=30)]
+
+
+def test_who_has_nothing_to_change_is_told() -> None:
+    fixed = TOY.replace({name: {"actionability": "immutable"} for name in TOY.names})
+    (answer,) = MdPso().fit(replace(toy_problem(), space=fixed)).explain(FACTUAL, 1, rng(), soon()).answers
+    assert (answer.status, answer.detail) == (Status.GAVE_UP, "no feature may change")
+
+
+def test_features_are_ranked_by_predictions_where_no_label_is_wanted() -> None:
+    problem = replace(toy_problem(), labels=np.full(101, "refused", dtype=object))
+    assert MdPso(n_active=1).fit(problem).active == ("income",)
