@@ -40,7 +40,7 @@ from harness.core.method import prepare
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
 from harness.evaluation.contest import metric_paths, metrics_of
-from harness.evaluation.study import SCORES, read_scores
+from harness.evaluation.study import EQUATIONS, SCORES, read_scores
 from harness.execution.experiment import Workers, run, run_groups
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import WHICH, Task
@@ -158,9 +158,10 @@ def _brought_up_to_date(
 
 
 def _seen(method: Any, plain: Mapping[str, Any]) -> list[str]:
-    """What a method sees that others do not, as settings."""
+    """What a method sees that others do not: settings, or in words."""
     beyond = plain["reference"] != "train" and getattr(method, "sees_reference", False)
-    return [f"reference={plain['reference']}"] if beyond else []
+    rows = [f"reference={plain['reference']}"] if beyond else []
+    return [*rows, *[EQUATIONS] * getattr(method, "sees_equations", False)]
 
 
 def _names(stored: StoredRun, wanted: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ from harness.evaluation.statistics import Estimate
 from harness.store.archive import answers_of
 from harness.store.run import StoredRun, model_of, stored_runs, sweep_lines
 
+EQUATIONS = "structural equations"  # what some methods see
 SCORES = "scores.csv"
 # Settings that are no part of what is asked: how it is scored, shown and kept.
 SHOWING = {
@@ -159,9 +160,9 @@ class Entry:
     @property
     def sees(self) -> tuple[str, ...]:
         """What it sees and others do not: rows beyond the training data, structural equations."""
-        causal = any((meta.get("objective") or {}).get("causal") for meta in self.metas)
+        causal = any(bool((meta.get("objective") or {}).get("causal")) for meta in self.metas)
         found = [name for meta in self.metas for name in meta.get("sees", ())]
-        return tuple(dict.fromkeys([*found, *(["structural equations"] if causal else [])]))
+        return tuple(dict.fromkeys([*found, *[EQUATIONS] * causal]))
 
     @property
     def faults(self) -> Counter[str]:

@@ -10,12 +10,14 @@ import pandas as pd
 
 from harness.core.numbers import check_least
 from harness.core.problem import Problem
+from harness.core.space import Actionability
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, multicolumn
 from methods.carla.method import CarlaExplainer, CarlaMethod
 from methods.estimators.gradients import linear
 from methods.wrapping import Defaults, stated
 
+DIRECTIONS = {Actionability.INCREASE: 1, Actionability.DECREASE: -1}  # as the package writes them
 PERCENTILES = (1, 99)  # between which the recourse package moves a number
 
 
@@ -32,7 +34,8 @@ class ActionableRecourse(CarlaMethod):
 
     Its own coefficients serve a linear model, LIME's around the factual any other. Of the flipset the first item is
     taken that the model itself gives the wanted class, so there is one counterfactual a factual. Features with more
-    than two categories, which the published code cannot change, stay as they are, as do immutable ones.
+    than two categories, which the published code cannot change, stay as they are, as do immutable ones. What may only
+    rise or fall is told to the package.
 
     Parameters
     ----------
@@ -85,6 +88,8 @@ class ActionableRecourse(CarlaMethod):
 
         options = {"fs_size": self.fs_size, "discretize": self.discretize, "sample": self.sample}
         method = Lenient(model_of(question, problem.train), options)
+        for name, feature in question.columns.features.items():
+            method.action_set[name].step_direction = DIRECTIONS.get(feature.actionability, 0)
 
         def ask(table: pd.DataFrame, _: int) -> pd.DataFrame:
             plane = linear(problem.space, problem.classifier)

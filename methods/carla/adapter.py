@@ -185,20 +185,24 @@ class BudgetError(LateError):
     """Ends a search that has used its budget of calls."""
 
 
-def model_of(question: Question, frame: pd.DataFrame, trees: Any = None, module: Any = None) -> Any:
+def model_of(
+    question: Question, frame: pd.DataFrame, trees: Any = None, module: Any = None, wanted: np.ndarray | None = None
+) -> Any:
     """CARLA's model of a question, with its data inside.
 
     Parameters
     ----------
     frame
-        Decoded rows of CARLA's data; their class is the predicted one.
+        Decoded rows of CARLA's data.
     trees
         The fitted trees of a forest whose inputs are the columns, with class 1 for the wanted one.
     module
         Of torch: the probabilities of ``Question.probabilities``, with gradients, for CARLA's columns as a tensor.
         Without one, tensors are answered without gradients.
+    wanted
+        Which rows are of the wanted class, bool; by default as the classifier predicts.
     """
-    labels = (question.classifier.codes(frame) == question.wanted).astype(int)
+    labels = (question.classifier.codes(frame) == question.wanted if wanted is None else wanted).astype(int)
     data = _data_class()(question, question.table(frame, labels))
     return _model_class()(question, data, trees, module)
 

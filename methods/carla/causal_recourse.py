@@ -55,6 +55,7 @@ class CausalRecourse(CarlaMethod):
 
     deterministic: ClassVar[bool] = True
     gives: ClassVar[str] = "one"
+    sees_equations: ClassVar[bool] = True
     library_defaults: ClassVar[Defaults] = {
         "max_actions": LibraryDefault("no limit", "the published code tries every combination")
     }

@@ -1,7 +1,7 @@
 """Shims for CARLA's code of 2021 on a present-day Python, in place only while it is imported or runs.
 
-Nothing here changes what a method computes, except where the published code cannot end or depends on chance outside
-its seeds; such places say so.
+Nothing here changes what a method computes, except where the published code cannot end, depends on chance outside
+its seeds, or clamps a copy (``eager.Clamped``); such places say so.
 """
 
 from __future__ import annotations

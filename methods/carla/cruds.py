@@ -26,9 +26,9 @@ class Cruds(CodeDescent):
     part that moves, from a random start. Of the rows of the wanted class that RMSprop passes, the one of least loss is
     the answer.
 
-    The autoencoder is trained on the training rows. Features with more than two categories stay as they are, and so do
-    immutable ones, which the published code does not know and is not shown. Further counterfactuals are those of
-    further starts.
+    The autoencoder is trained on the training rows and their labels. Features with more than two categories stay as
+    they are, and so do immutable ones, which the published code does not know and is not shown. Further counterfactuals
+    are those of further starts.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ class Cruds(CodeDescent):
             "vae_params": autoencoder(question, self.hidden, self.latent, self.epochs),
         }
         with compat.workshop():
-            model = model_of(question, problem.train, module=module_of(problem, question))
+            wanted = problem.labelled(problem.labels)
+            model = model_of(question, problem.train, module=module_of(problem, question), wanted=wanted)
             method = compat.library().CRUD(model, options)
         return CarlaExplainer(
             self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True, steps=True

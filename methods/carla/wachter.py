@@ -24,8 +24,9 @@ class Wachter(GradientMethod):
 
     :math:`\ell` is the cross entropy; [1]_ has a squared difference there, and divides the distance by the MAD.
 
-    Categories stay as they are: the published code rounds them, which lets no gradient through. So do immutable
-    features, which it does not know and is not shown. There is one counterfactual a factual.
+    The published code clamps a copy of the point to the training range, which does nothing; here the point itself is
+    clamped, as it intends. Categories stay as they are: the published code rounds them, which lets no gradient through.
+    So do immutable features, which it does not know and is not shown. There is one counterfactual a factual.
 
     Parameters
     ----------

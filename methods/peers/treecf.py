@@ -54,7 +54,8 @@ class TreeCf:
     Its constraints: the sum of leaf values lies above the raw threshold for class 1, at or below it for class 0, and
     each feature keeps to what it may become.
 
-    The library searches; this class translates. Its parser reads the fitted estimator (a single tree as a forest of
+    The library searches; this class translates, of fewer models than the library reads itself (histogram boosting,
+    XGBoost, LightGBM and CatBoost too). Its parser reads the fitted estimator (a single tree as a forest of
     one), whose splits are then restated on the features themselves: a number in its own units, an ordinal feature by
     rank, any other by the sets of categories on either side. Distance is counted in ranges of the feature, in steps of
     1 / (levels - 1), or 1 for another category, so that the library's objective is the one claimed here.
@@ -108,7 +109,7 @@ class TreeCf:
             return classifier.opaque
         if type(classifier.estimator) not in MODELS or not classifier.binary:  # subclasses vote otherwise
             name, known = type(classifier.estimator).__name__, ", ".join(model.__name__ for model in MODELS)
-            return f"treecf takes trees with two classes ({known}), not {name}; choose such a model."
+            return f"treecf is wrapped for trees with two classes ({known}), not {name}; choose such a model."
         for source in classifier.inputs:
             feature = problem.space[source.feature]
             if feature.numeric and not (isinstance(source, Affine) and source.unit > 0):

@@ -32,7 +32,7 @@ from harness.models import train as models
 from harness.models.equations import equations
 from methods.carla import compat
 from methods.carla.actionable_recourse import ActionableRecourse
-from methods.carla.adapter import Codes, Columns, Question, coherent
+from methods.carla.adapter import TARGET, Codes, Columns, Question, coherent, model_of, moving_columns
 from methods.carla.carla_dice import Dice
 from methods.carla.causal_recourse import CausalRecourse
 from methods.carla.face import Face
@@ -144,6 +144,29 @@ def test_chance_gives_several_counterfactuals(name: str) -> None:
     assert 2 <= len(rows) <= 3
     assert not problem.space.frame(rows).duplicated().any()
     assert ask(method_of(name), problem, factuals.iloc[[0]], 3) == first
+
+
+def test_actionable_recourse_is_told_directions() -> None:
+    """Without them it takes prior counts down; who may only have more of them is told something else, or nothing."""
+    problem, factuals = compas("lr")
+    rising = replace(problem, space=problem.space.replace({"priors_count": {"actionability": "increase"}}))
+    kept = []
+    for question in (problem, rising):
+        found = [ask(ActionableRecourse(fs_size=5), question, factuals.iloc[[row]])[0].row for row in range(4)]
+        before = factuals["priors_count"].iloc[:4]
+        kept.append([row is None or row["priors_count"] >= own for row, own in zip(found, before, strict=True)])
+    assert not all(kept[0])
+    assert all(kept[1])
+
+
+def test_carlas_rows_may_be_of_labels() -> None:
+    problem, _ = compas("lr")
+    question, rows = Question(problem, moving_columns(problem.space)), problem.train.iloc[:50]
+    wanted = problem.labelled(problem.labels[:50])
+    said = problem.valid(rows)
+    assert (wanted != said).any()
+    for given, own in ((None, said), (wanted, wanted)):
+        assert model_of(question, rows, wanted=given).data.df[TARGET].tolist() == own.astype(int).tolist()
 
 
 @pytest.mark.parametrize("name", ["actionable_recourse", "feature_tweak"])
