@@ -81,7 +81,7 @@ class Adversarial(RobustProgram):
             else:
                 moves.append(worst.move)
         outcome = self.outcome(best, factual, bound, trace)
-        if best is None or closest is None or outcome.proven or deadline.passed:
+        if best is None or closest is None or outcome.proven() or deadline.passed:
             return outcome
         best, _ = self.first_guess.between(self.frame(closest), best, factual, Deadline.after(SHARE * deadline.left))
         return self.outcome(best, factual, bound, trace)

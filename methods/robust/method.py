@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from harness.certificate import readable
 from harness.core.conflict import conflict_text, irreducible, lifted
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.gaps import same
 from harness.core.inputs import by_category
 from harness.core.method import Deadline
 from harness.core.objective import Objective
@@ -266,7 +268,7 @@ class _Explainer:
         deadline = deadline.sooner()
         origin = values_of(factual)
         outcome = self.solver.solve(origin, deadline)
-        answer = self._answer(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
+        answer = self._answer(outcome, origin, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
         conflict = self._conflict(origin, deadline) if answer.status is Status.INFEASIBLE else ()
         if conflict:
             detail = f"{answer.detail}; these cannot hold together: {conflict_text(conflict)}"
@@ -285,7 +287,7 @@ class _Explainer:
 
         return irreducible(self.problem.space.constraints, infeasible, deadline)
 
-    def _answer(self, outcome: Outcome, ended: Reason) -> Answer:
+    def _answer(self, outcome: Outcome, origin: Mapping[str, Any], ended: Reason) -> Answer:
         if outcome.row is None:
             if math.isinf(outcome.bound):
                 detail = "no point is valid together with everything within rho of it; try a smaller rho"
@@ -295,5 +297,6 @@ class _Explainer:
                 detail += f"; the best point of the trace is certified up to {outcome.farthest:.4g}"
             return Answer(Status.GAVE_UP, reason=ended, bound=max(outcome.bound, 0.0), detail=detail)
         region = self.perturbation.region(outcome.row)
-        status, reason = (Status.OPTIMAL, Reason.PROOF) if outcome.proven else (Status.FOUND, ended)
+        price = self.method.alpha * sum(not same(value, origin[name]) for name, value in outcome.row.items())
+        status, reason = (Status.OPTIMAL, Reason.PROOF) if outcome.proven(price) else (Status.FOUND, ended)
         return Answer(status, outcome.row, reason, outcome.value, outcome.bound, region)

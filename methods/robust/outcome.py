@@ -39,10 +39,10 @@ class Outcome:
         """The largest radius of a point of the trace, at least 0."""
         return max((float(step["radius"]) for step in self.trace), default=0.0)
 
-    @property
-    def proven(self) -> bool:
-        """Whether nothing robust is cheaper."""
-        return self.bound >= self.value - OPTIMALITY_GAP * max(1.0, abs(self.value)) or math.isinf(self.bound)
+    def proven(self, price: float = 0.0) -> bool:
+        """Whether nothing robust is cheaper: a gap counts by the distance alone, without the price of changes."""
+        gap = OPTIMALITY_GAP * max(1.0, abs(self.value - price))
+        return self.bound >= self.value - gap or math.isinf(self.bound)
 
 
 class Solver(Protocol):

@@ -176,7 +176,7 @@ def test_the_optimum_for_a_box_is_that_of_brute_force(model: str, target: str, m
         method = Robust(rho=rho, distance=distance)
         for factual in factuals(problem, 2):
             outcome, expected = solved(problem, method, factual), brute(problem, method, factual)
-            assert outcome.proven
+            assert outcome.proven()
             assert outcome.value == pytest.approx(expected, abs=1e-6)
             none += outcome.row is None
             if outcome.row is not None:
@@ -196,7 +196,7 @@ def test_features_have_costs_of_their_own(model: str) -> None:
     for factual in factuals(problem, 2):
         method = Robust(rho=0.05)
         outcome, expected = solved(problem, method, factual), brute(problem, method, factual)
-        assert outcome.proven
+        assert outcome.proven()
         assert outcome.value == pytest.approx(expected, abs=1e-6)
         if model == "cart":
             paper = Adversarial(problem, method).solve(factual, Deadline.after(60))
@@ -225,7 +225,7 @@ def test_regions_are_measured_by_the_population(model: str) -> None:
     problem, method = replace(plain, space=plain.space.replace(priced)), Robust(rho=0.05, alpha=0.05)
     for factual in factuals(problem, 2):
         outcome = solved(problem, method, factual)
-        assert outcome.proven
+        assert outcome.proven()
         assert outcome.value == pytest.approx(brute(problem, method, factual), abs=1e-6)
         if outcome.row is not None:
             below = plain.train["n"].to_numpy()
@@ -271,7 +271,7 @@ def test_the_optimum_for_a_ball_is_that_of_a_grid(model: str, target: str) -> No
             for x in (factual["a"], *np.arange(0, 1, step)):
                 y = nearest_allowed(problem, problem.classifier.code(target), rho, x, factual["b"])
                 best = min(best, abs(x - factual["a"]) ** power + abs(y - factual["b"]) ** power)
-            assert outcome.proven
+            assert outcome.proven()
             if outcome.row is None:
                 assert math.isinf(best)
                 continue
@@ -293,7 +293,7 @@ def test_random_perturbations_stay_valid_and_nothing_random_is_better(model: str
     perturbation, objective, found = method.perturbation(problem), method.objective(problem), 0
     for factual in factuals(problem, 4):
         outcome = solved(problem, method, factual)
-        assert outcome.proven
+        assert outcome.proven()
         origin = problem.space.frame([factual])
         if outcome.row is not None:
             found += 1
@@ -386,7 +386,7 @@ def test_the_greatest_move_is_left_to_programs() -> None:
     factual = factuals(problem, 1)[0]
     outcome = solved(problem, method, factual)
     assert isinstance(method.start(problem), Adversarial)
-    assert outcome.proven
+    assert outcome.proven()
     assert holds(problem, method.perturbation(problem), outcome.row, 0.03 * (1 - 1e-6))
     with pytest.raises(UnsupportedError, match="takes no distance 'linf'"):
         Robust(distance="linf", algorithm="cells").start(problem)
