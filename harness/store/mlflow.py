@@ -275,6 +275,7 @@ def log_stored(
             shutil.copy(file, here)
         get_artifact_repository(made.artifact_uri, client.tracking_uri).log_artifacts(kept)
     client.set_terminated(made.run_id)
+    logged(experiment).add(run.tags["fingerprint"])
     return made.run_id
 
 
@@ -428,11 +429,11 @@ def _pages(experiment_id: str, kind: str = "") -> Iterator[Any]:
 
 @lru_cache(maxsize=64)
 @_naming_what_fails()
-def logged(experiment: str) -> frozenset[str]:
-    """Fingerprints of the runs that an experiment had in full when this process first asked."""
+def logged(experiment: str) -> set[str]:
+    """Fingerprints of the runs that an experiment had in full when this process first asked, and has logged since."""
     found = _found(experiment)
     known = {} if found is None else _runs(found.experiment_id)
-    return frozenset(name for name, run in known.items() if run.info.status == "FINISHED")
+    return {name for name, run in known.items() if run.info.status == "FINISHED"}
 
 
 @_naming_what_fails()

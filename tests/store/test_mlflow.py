@@ -62,7 +62,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MlflowCl
     """Of a new store."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
     monkeypatch.setattr(mlflow, "_client", lru_cache(mlflow._client.__wrapped__))
-    for known in (mlflow._experiment, mlflow._failures):
+    for known in (mlflow._experiment, mlflow._failures, mlflow.logged):
         known.cache_clear()
     mlflow.prepare(tmp_path)
     yield mlflow._client()
@@ -117,8 +117,9 @@ def test_a_run_that_is_half_logged_is_not_there(
         patched.setattr(mlflow, "_log_data", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             log(tmp_path, "cut")
-    assert mlflow.logged.__wrapped__("study") == set()
+    assert mlflow.logged("study") == mlflow.logged.__wrapped__("study") == set()
     log(tmp_path, "cut")
+    assert mlflow.logged("study") == {"cut"}  # without asking the store again
     assert mlflow.logged.__wrapped__("study") == {"cut"}
     assert len(client.search_runs([client.get_experiment_by_name("study").experiment_id])) == 1
 

@@ -14,8 +14,13 @@ import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+from harness.execution import start, worker
 
 ROOT = Path(__file__).parents[2]
 PRINTED = ("output", "errors")
@@ -28,6 +33,7 @@ MODULES = (
     "methods.column_generation", "methods.group_greedy", "methods.peers.nice", "methods.peers.cfnow",
     "methods.carla.face", "methods.carla.growing_spheres", "methods.carla.focus", "methods.carla.feature_tweak",
 )  # fmt: skip
+FRESH = "TESTED_BY_FRESH_WORKERS"  # of a command whose workers are not to be forked
 LONGEST = 600.0  # seconds of a command
 
 
@@ -70,6 +76,28 @@ def serve() -> None:
             become(*json.loads(line))
 
 
+class Fork(subprocess.Popen[bytes]):
+    """A worker's process, forked from this one, which has imported what the worker would import for seconds."""
+
+    def _execute_child(
+        self, args: Sequence[str], executable: Any, first: Any, closing: bool, kept: Sequence[int], folder: Any,
+        env: Mapping[str, str], *_: Any,
+    ) -> None:  # fmt: skip
+        self.pid = os.fork()
+        self._child_created = True
+        if not self.pid:
+            try:
+                os.setsid()
+                ends = sorted({2, *kept, os.sysconf("SC_OPEN_MAX")})
+                for low, high in pairwise(ends):
+                    os.closerange(low + 1, high)
+                os.environ.clear()
+                os.environ.update(env)
+                worker.main([*args[3:]])
+            finally:
+                os._exit(0)
+
+
 def become(module: str, arguments: Sequence[str], folder: str, variables: Mapping[str, str], printed: str) -> None:
     """Be the command from here on."""
     signal.setitimer(signal.ITIMER_REAL, LONGEST)  # its signal ends the process
@@ -83,6 +111,8 @@ def become(module: str, arguments: Sequence[str], folder: str, variables: Mappin
     sys.path[0] = os.getcwd()
     sys.path[1:1] = variables.get("PYTHONPATH", "").split(os.pathsep)
     sys.modules.pop(module, None)  # it is run, not imported
+    if variables.get(FRESH) is None:
+        start.subprocess = SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)  # type: ignore[attr-defined]
     code: object = None
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
