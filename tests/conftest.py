@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,8 @@ from harness.core.target import Interval, Label
 from harness.models import torch_mlp
 from harness.models import train as models
 
+THINNED = ("tests/certificate/", "tests/methods/", "tests/metrics/", "tests/models/")  # folders of tests of many cases
+MANY, EVERY = 4, 3
 CONF = Path(__file__).parents[1] / "conf"
 ROWS = 200
 SPACE = Space(
@@ -119,13 +122,18 @@ def train(model: str, discrete: bool = False) -> Problem:
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the cases that ``every`` leaves to the slow tests: the same in every run, and never all of a test."""
+    """Mark the cases that ``every`` leaves to the slow tests: the same in every run, and never all of a test.
+
+    Where a test of methods or models says nothing, and has ``MANY`` cases or more, one of ``EVERY`` is asked each time.
+    """
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    cases = Counter(item.nodeid.partition("[")[0] for item in quick)
     begun = set()
-    for item in items:
+    for item in quick:
         name, every = item.nodeid.partition("[")[0], item.get_closest_marker("every")
-        if every is None or item.get_closest_marker("slow"):
-            continue
-        if name in begun and crc32(item.nodeid.encode()) % every.args[0]:
+        thinned = cases[name] >= MANY and name.startswith(THINNED)
+        share = every.args[0] if every else EVERY if thinned else 1
+        if name in begun and crc32(item.nodeid.encode()) % share:
             item.add_marker(pytest.mark.slow)
         begun.add(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import subprocess
@@ -32,7 +33,8 @@ def skipped(text: str, reason: str, folder: Path) -> Path:
     (folder / "tests" / "test_some.py").write_text(text.replace("{reason}", repr(reason)))
     report = folder / "report.xml"
     command = [sys.executable, "-m", "pytest", f"--junitxml={report}", "--rootdir", str(folder), str(folder)]
-    subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    subprocess.run(command, cwd=folder, env=alone, capture_output=True, check=False)
     return report
 
 

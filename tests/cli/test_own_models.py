@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 import skops.io
 from support.own import GRADES, table
 from support.sweep import runner, stored
@@ -47,6 +48,7 @@ def models(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_sweep_over_files_beside_a_csv_is_what_a_notebook_finds(tmp_path: Path) -> None:
     table("loans").to_csv(tmp_path / "loans.csv", index=False)
     (tmp_path / "loans.yaml").write_text(YAML)

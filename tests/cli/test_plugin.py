@@ -279,6 +279,7 @@ def test_a_clean_installation(tmp_path: Path) -> None:
     assert "stump_forest" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_method_in_an_environment_of_its_own(site: Path, tmp_path: Path) -> None:
     """The environment is made before the run; another Python that is not there costs one sentence."""
     if shutil.which("uv") is None:

@@ -15,6 +15,7 @@ from support.tables import GRANTED, MEMBER, YOUNGER
 
 from harness.cli import job
 from harness.core.explanation import Answer, GroupExplanation, Reason, Status
+from harness.core.method import Deadline
 from harness.core.metric import Metric, metric
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
@@ -41,7 +42,7 @@ def cell(problem: Problem, tmp_path: Path) -> StoredRun:
     """One factual asked for four: a valid answer, an invalid one, one that does not exist, one missing."""
     undesired = problem.train.loc[~problem.valid(problem.train)]
     factual = undesired.iloc[[0]]
-    row = Nearest().fit(problem).explain(factual, 1, None, None).answers[0].row  # type: ignore[arg-type]
+    row = Nearest().fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(30)).answers[0].row
     wrong = undesired.loc[problem.space.changed(factual, undesired).any(axis=1)].iloc[[0]].to_dict("records")[0]
     answers = [Answer(Status.FOUND, row), Answer(Status.FOUND, wrong), Answer(Status.FOUND, {**row, "visits": 0.5})]
     answers.append(Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT))

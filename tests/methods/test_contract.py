@@ -47,6 +47,7 @@ LONG = {
     or settings("method", name)["_target_"].startswith("methods.foreign.")
 }  # fmt: skip
 USUAL = ("lr", "rf")  # models that meet every method
+OWN = {GENERAL, "ce_ocl", "robust", "scorecard", "column_generation", "md_pso"}  # which meet all of the quick ones
 # Of what takes 6 to 20 s a model: causal_recourse asks every model alike (as with costs of one's own, below), and a
 # tree is a forest of one.
 LENGTHY = {
@@ -94,6 +95,7 @@ MET = [
         model,
         slow=method in LONG
         or (method not in {GENERAL, "ce_ocl"} and model not in QUICK)
+        or (method not in OWN and model not in USUAL)
         or model not in MODEL_KINDS
         or (method, model) in LENGTHY,
     )
@@ -141,6 +143,7 @@ def small(problem_of: ProblemOf) -> Callable[[str, str], Case]:
     return built
 
 
+@pytest.mark.every(1)
 @pytest.mark.parametrize(("method", "model"), MET)
 def test_method(small: Callable[[str, str], Case], method: str, model: str) -> None:
     laws.judge(small(method, model), *laws.ALL)
