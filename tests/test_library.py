@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import itertools
+import math
 import os
 import random
 import re
@@ -20,7 +21,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from support.pages import PROSE
@@ -536,6 +537,14 @@ def test_equations_of_the_question_are_kept_to() -> None:
     own = frame.loc[person, "b"] - 2 * frame.loc[person, "a"]
     assert answer.row["b"] - 2 * answer.row["a"] == pytest.approx(own, abs=1e-6)
     assert answer.row["a"] > frame.loc[person, "a"]
+    found = []
+    for learner in ("ridge", Ridge(solver="cholesky")):
+        learnt = pose(frame, "t", model, desired="yes", causality={"b": {"parents": ["a"], "learn": learner}})
+        (problem,) = learnt.problems.values()
+        found.append(problem.equations[0].model.estimator.coef_.tolist())
+    assert found[0] == found[1]
+    with pytest.raises(DatasetError, match="no equation can be learnt by 'ridges'"):
+        pose(frame, "t", model, desired="yes", causality={"b": {"parents": ["a"], "learn": "ridges"}})
 
 
 def test_a_question_has_the_training_rows_that_the_command_line_has(tmp_path: Path) -> None:
@@ -569,3 +578,5 @@ def test_a_person_in_numbers_is_put_into_intervals() -> None:
     values = frame.loc[person, ["a", "b"]].to_dict()
     given = [explain(Nearest(), question, one).context.factual.iloc[0].to_dict() for one in (person, values)]
     assert given[0] == given[1]
+    with pytest.raises(DatasetError, match="missing"):
+        explain(Nearest(), question, values | {"a": math.nan})

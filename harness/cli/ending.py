@@ -39,15 +39,15 @@ def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
     steps = [lambda: log_study(numbers, folder), lambda: keep(numbers.study, folder)]
     if numbers.study.name != UNNAMED and len(numbers.study.methods) > 1:
         steps.insert(1, lambda: results.info("%s", page.write(folder, numbers)))
-    said = set()
+    said = []
     for step in [*steps, lambda: results.info("%s", tracking.page(folder.name))]:
         try:
             step()
         except HarnessError as fault:  # a server of MLflow that is gone
-            said.add(str(fault))
-    for sentence in said:
+            said.append(str(fault))
+    for sentence in dict.fromkeys(said):
         log.error("%s", sentence)
-    return troubled + len(said)
+    return troubled + bool(said)
 
 
 def sum_up(config: DictConfig, study: str) -> int:

@@ -122,7 +122,7 @@ class Classifier:
         if self.threshold is not None and not self._in_range(self.threshold):
             allowed = "a number from 0 to below 1, as of probabilities," if self.probabilistic else "a finite number"
             raise UnsupportedError(
-                f"threshold={self.threshold} does not fit; give {allowed} or null for the model's own rule."
+                f"threshold={self.threshold!r} does not fit; give {allowed} or null for the model's own rule."
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from harness.core.errors import HarnessError
 
 _WORDS = {"true": "True", "false": "False", "null": "None"}
 _VALUE = r"\[[^\]]*\]|\"[^\"]*\"|'[^']*'|[^\s;,()]*[^\s;,().]"
-_OF_FEATURE = re.compile(rf"\bfeatures\.(?P<name>.+?)\.(?P<key>[a-z]+)\b(?:=(?P<value>{_VALUE}))?")
+_OF_FEATURE = re.compile(rf"\bfeatures\.(?P<name>.+?)\.(?P<key>[a-z_]+)\b(?:=(?P<value>{_VALUE}))?")
 _OF_SOURCE = re.compile(rf"\bmodel\.(?P<key>columns|output|scores|activation)\b(?:=(?P<value>{_VALUE}))?")
 _SETTING = re.compile(rf"(?<![\w.'\"])(?:(?:model|dataset|method)\.)?(?P<key>[a-z_]+)=(?P<value>{_VALUE})")
 
@@ -36,10 +36,13 @@ def in_python(text: str) -> str:
     "such as classes=['bad', 'good']"
     >>> in_python("set model.scores=logits, and model.output to one of a, b")
     "set ModelSource(..., scores='logits'), and output of ModelSource to one of a, b"
+    >>> in_python("take features.b.may_be_missing away, or null for the model's own rule")
+    "take features={'b': {'may_be_missing': ...}} away, or None for the model's own rule"
     """
     text = _OF_FEATURE.sub(_attribute, text)
     text = _OF_SOURCE.sub(_of_source, text).replace("ModelSource at null", "ModelSource at None")
     text = _SETTING.sub(lambda match: f"{match['key']}={_literal(match['value'])}", text)
+    text = re.sub(r"(?<![\w'\"])null(?![\w'\"])", "None", text)
     return text.replace("'task: regression'", "task='regression'").replace("set task: regression", "task='regression'")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from harness.core.gaps import missing
 from harness.core.space import Space
 from harness.data.clip import Clip, clipped
 from harness.data.discretise import Intervals
@@ -63,7 +64,9 @@ class Reading:
         return people.assign(
             **{
                 name: [
-                    cut.of([float(value)])[0] if isinstance(value, int | float | np.number) else value
+                    cut.of([float(value)])[0]
+                    if isinstance(value, int | float | np.number) and not missing(value)
+                    else value
                     for value in people[name]
                 ]
                 for name, cut in held.items()

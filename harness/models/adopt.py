@@ -99,7 +99,7 @@ def _checked(classifier: Classifier, space: Space, classes: Sequence[Any]) -> Cl
     for name in dict.fromkeys([*takes, *(column.feature for column in classifier.inputs)]):
         if name not in space.names:
             raise HarnessError(lacking("the table", name, space.names, takes))
-    if set(classifier.classes) != set(classes):
+    if bool(classes) != bool(classifier.classes) or not {*classes} <= {*classifier.classes}:
         says, has = (", ".join(map(repr, names)) or "numbers" for names in (classifier.classes, classes))
         raise HarnessError(f"the Classifier says {says}, and the target's column {has}; give one of these classes.")
     return classifier

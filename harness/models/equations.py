@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pandas as pd
+import yaml  # type: ignore[import-untyped]
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import GridSearchCV
 
 from harness.core.equation import Equation
 from harness.core.errors import DatasetError
 from harness.core.inputs import Affine
+from harness.core.packages import CONF
 from harness.core.space import Space
 from harness.data.equations import check, ordered, parse
 from harness.data.load import source_of
@@ -20,6 +23,15 @@ from harness.models.published import load_regressor
 from harness.models.train import train
 
 FOLDS = 5  # of the cross-validation that chooses among the settings of a ``grid``
+
+
+def _named(name: str) -> Any:
+    """The regressor of a name in ``conf/model``, unfitted, with seeds of 0."""
+    file = CONF / "model" / f"{name}.yaml"
+    if not file.is_file():
+        raise DatasetError(f"no equation can be learnt by {name!r}; give a regression model, such as ridge.")
+    given = dict(yaml.safe_load(file.read_text())["estimator"])
+    return resolve_name(given.pop("_target_"))(**{k: 0 if v == "${model_seed}" else v for k, v in given.items()})
 
 
 def equations(
@@ -36,10 +48,10 @@ def equations(
         Decoded training rows.
     causality
         By endogenous feature either ``{formula}``, a text for ``parse``; or ``{parents, learn, grid}``: names of
-        features, an unfitted regressor, and optionally lists of settings by parameter, from which five-fold
-        cross-validation takes the best; or ``{parents, published, scale}``: numeric features, the ``file`` (with
-        ``sha256`` and ``urls``) of a network of ReLUs, and what 0 and 1 stand for, of the parents and of the feature
-        itself. None in place of a description is no equation.
+        features, an unfitted regressor or the name of one in ``conf/model``, and optionally lists of settings by
+        parameter, from which five-fold cross-validation takes the best; or ``{parents, published, scale}``: numeric
+        features, the ``file`` (with ``sha256`` and ``urls``) of a network of ReLUs, and what 0 and 1 stand for, of the
+        parents and of the feature itself. None in place of a description is no equation.
     cache
         Where fitted regressors are kept.
 
@@ -63,7 +75,7 @@ def equations(
             model = load_regressor(source_of(f"the equation of {name}", entry["published"]), inputs)
             made.append(Equation(name, model, low, high - low))
             continue
-        learner = entry["learn"]
+        learner = _named(entry["learn"]) if isinstance(entry["learn"], str) else entry["learn"]
         if not hasattr(learner, "fit") or not is_regressor(learner):
             raise DatasetError(
                 f"the equation of {name} is to be learnt by {learner!r}; give an unfitted regressor, such as Ridge()."

@@ -181,7 +181,6 @@ def _reach(uri: str) -> None:
             raise HarnessError(f"the server MLFLOW_TRACKING_URI={uri} does not answer ({fault}); {STORES}.") from fault
 
 
-@_naming_what_fails()
 def close() -> None:
     """Put all that was logged into the one file of a store of SQLite, which can then be copied or moved."""
     for connection in _opened:

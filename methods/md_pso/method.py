@@ -140,12 +140,11 @@ class MdPsoExplainer:
             swarms = Swarms(self.parameters, actions, [rngs[s] for s in lacking])
             while swarms.age < self.parameters.iterations and not soon.passed:
                 swarms.step()
-            points, owner = swarms.candidates()
+            points, owner = swarms.candidates(None if self.parameters.pull_back else most)
             if self.parameters.pull_back and not soon.passed:
                 pulled, whose = pull_back(swarms, points, owner, soon)
                 points, owner = np.concatenate([points, pulled]), np.concatenate([owner, whose])
-            if not self.parameters.pull_back or soon.passed:
-                points, owner = swarms.best_of(points, owner, most)
+                points, owner = swarms.best_of(points, owner, most) if soon.passed else (points, owner)
             valid, merit = swarms.verdict(points, owner)
             for place, s in enumerate(lacking):
                 mine = valid & (owner == place)

@@ -145,8 +145,8 @@ class Swarms:
         valid, _ = self.actions.judge(points, owner, strict=True)
         return valid & (moved > 0).any(axis=1), self.merit(points, owner)
 
-    def candidates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Valid points to select from, and their owners."""
+    def candidates(self, most: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Valid points to select from, as ``best_of`` has them."""
         if self.parameters.selection == "personal":
             found = [self._valid(self.best)]
         elif not self.parameters.archive or not self.met:
@@ -154,7 +154,7 @@ class Swarms:
         else:
             found = self.met
         points, _, owner = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return self.best_of(points, owner, None)
+        return self.best_of(points, owner, most)
 
     def best_of(self, points: np.ndarray, owner: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Distinct ones of valid points, each swarm's best first and no more than ``most``, and their owners."""

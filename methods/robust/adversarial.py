@@ -11,7 +11,7 @@ import pandas as pd
 
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Space
+from harness.core.space import Space, values_of
 from harness.core.tolerances import COORDINATE_TIE, RADIUS_ROUNDING, SCORE_SOLVED
 from methods.milp.embed.registry import embeddable
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary, Worst
@@ -81,7 +81,12 @@ class Adversarial(RobustProgram):
             else:
                 moves.append(worst.move)
         outcome = self.outcome(best, factual, bound, trace)
-        if best is None or closest is None or outcome.proven() or deadline.passed:
+        if (
+            best is None
+            or closest is None
+            or outcome.proven(self.settings.alpha, values_of(factual))
+            or deadline.passed
+        ):
             return outcome
         best, _ = self.first_guess.between(self.frame(closest), best, factual, Deadline.after(SHARE * deadline.left))
         return self.outcome(best, factual, bound, trace)

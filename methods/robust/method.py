@@ -15,7 +15,6 @@ from harness.certificate import readable
 from harness.core.conflict import conflict_text, irreducible, lifted
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Answer, Explanation, Reason, Status
-from harness.core.gaps import same
 from harness.core.inputs import by_category
 from harness.core.method import Deadline
 from harness.core.objective import Objective
@@ -297,6 +296,6 @@ class _Explainer:
                 detail += f"; the best point of the trace is certified up to {outcome.farthest:.4g}"
             return Answer(Status.GAVE_UP, reason=ended, bound=max(outcome.bound, 0.0), detail=detail)
         region = self.perturbation.region(outcome.row)
-        price = self.method.alpha * sum(not same(value, origin[name]) for name, value in outcome.row.items())
-        status, reason = (Status.OPTIMAL, Reason.PROOF) if outcome.proven(price) else (Status.FOUND, ended)
+        proven = outcome.proven(self.method.alpha, origin)
+        status, reason = (Status.OPTIMAL, Reason.PROOF) if proven else (Status.FOUND, ended)
         return Answer(status, outcome.row, reason, outcome.value, outcome.bound, region)

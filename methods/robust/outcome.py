@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from harness.core.gaps import same
 from harness.core.method import Deadline
 from harness.core.tolerances import OPTIMALITY_GAP
 
@@ -39,9 +40,10 @@ class Outcome:
         """The largest radius of a point of the trace, at least 0."""
         return max((float(step["radius"]) for step in self.trace), default=0.0)
 
-    def proven(self, price: float = 0.0) -> bool:
-        """Whether nothing robust is cheaper: a gap counts by the distance alone, without the price of changes."""
-        gap = OPTIMALITY_GAP * max(1.0, abs(self.value - price))
+    def proven(self, alpha: float = 0.0, origin: Mapping[str, Any] | None = None) -> bool:
+        """Whether nothing robust is cheaper: a gap counts by the distance alone, without ``alpha`` a change."""
+        changes = sum(not same(self.row[name], value) for name, value in origin.items()) if self.row and origin else 0
+        gap = OPTIMALITY_GAP * max(1.0, abs(self.value - alpha * changes))
         return self.bound >= self.value - gap or math.isinf(self.bound)
 
 

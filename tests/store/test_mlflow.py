@@ -148,6 +148,7 @@ def test_a_server_that_goes_is_one_sentence_at_once(tmp_path: Path, monkeypatch:
         with pytest.raises(HarnessError, match=r"does not answer .*; start it, .*; what was answered is kept"):
             asked()
     mlflow.log_failed("study", tmp_path, "ab", "pima/file/nearest", {}, "why")  # which warns
+    mlflow.close()
 
 
 def test_what_failed_is_shown_until_it_is_answered(client: MlflowClient, tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ MODULES = (
     "methods.column_generation", "methods.group_greedy", "methods.peers.nice", "methods.peers.cfnow",
     "methods.carla.face", "methods.carla.growing_spheres", "methods.carla.focus", "methods.carla.feature_tweak",
 )  # fmt: skip
-FRESH = "TESTED_BY_FRESH_WORKERS"  # of a command whose workers are not to be forked
 LONGEST = 600.0  # seconds of a command
 
 
@@ -86,16 +85,21 @@ class Fork(subprocess.Popen[bytes]):
         self.pid = os.fork()
         self._child_created = True
         if not self.pid:
+            code = 1
             try:
                 os.setsid()
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 ends = sorted({2, *kept, os.sysconf("SC_OPEN_MAX")})
                 for low, high in pairwise(ends):
                     os.closerange(low + 1, high)
                 os.environ.clear()
                 os.environ.update(env)
                 worker.main([*args[3:]])
+                code = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
-                os._exit(0)
+                os._exit(code)
 
 
 def become(module: str, arguments: Sequence[str], folder: str, variables: Mapping[str, str], printed: str) -> None:
@@ -111,8 +115,7 @@ def become(module: str, arguments: Sequence[str], folder: str, variables: Mappin
     sys.path[0] = os.getcwd()
     sys.path[1:1] = variables.get("PYTHONPATH", "").split(os.pathsep)
     sys.modules.pop(module, None)  # it is run, not imported
-    if variables.get(FRESH) is None:
-        start.subprocess = SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)  # type: ignore[attr-defined]
+    start.subprocess = SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)  # type: ignore[attr-defined]
     code: object = None
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)

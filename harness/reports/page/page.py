@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from harness.core.errors import HarnessError
 from harness.core.wording import some, target_text
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
@@ -189,7 +190,10 @@ def _counts(found: Mapping[str, int]) -> str:
 
 def _runs(study: Study) -> list[tuple[str, str]]:
     """Name and address of each run in MLflow, where its store is at hand."""
-    known = mlflow.runs(study.name)
+    try:
+        known = mlflow.runs(study.name)
+    except HarnessError:
+        return []
     return [
         (
             f"{entry.task} / {entry.method}" + (f" / seed {meta['seed']}" if entry.seeds > 1 else ""),

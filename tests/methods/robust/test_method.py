@@ -602,7 +602,9 @@ def test_what_is_stored_with_answers_is_plain() -> None:
 
 def test_a_gap_is_none_by_the_distance() -> None:
     """A dear change hides no gap: 2e4 for two of them, .3 for the distance, of which .01 is not proven."""
-    outcome = Outcome({}, 20000.3, 20000.29)
+    row, origin = {"a": 1.0, "b": "x", "c": 2}, {"a": 0.0, "b": "y", "c": 2}
+    outcome = Outcome(row, 20000.3, 20000.29)
     assert outcome.proven()
-    assert not outcome.proven(20000.0)
-    assert Outcome({}, 20000.3, 20000.3 - 5e-7).proven(20000.0)
+    assert outcome.proven(1e4, row)
+    assert not outcome.proven(1e4, origin)
+    assert Outcome(row, 20000.3, 20000.3 - 5e-7).proven(1e4, origin)
