@@ -159,7 +159,7 @@ def test_undoing_and_halving_leave_points_valid_and_no_costlier(problem_of: Prob
     swarms = swarms_of(MdPso(iterations=20, epsilon=1.0), problem, factuals)
     for _ in range(20):
         swarms.step()
-    points, owner = swarms.candidates()
+    points, owner = swarms.candidates(None)
     turns = np.argsort(swarms.actions.displacement(points, owner), axis=1)
     fewer = undo(swarms.actions, points, owner, turns, soon())
     nearer = halve(swarms.actions, fewer, owner, soon())
