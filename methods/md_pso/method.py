@@ -140,11 +140,12 @@ class MdPsoExplainer:
             swarms = Swarms(self.parameters, actions, [rngs[s] for s in lacking])
             while swarms.age < self.parameters.iterations and not soon.passed:
                 swarms.step()
-            points, owner = swarms.candidates(None if self.parameters.pull_back else most)
-            if self.parameters.pull_back and not soon.passed:
+            pulling = self.parameters.pull_back and not soon.passed
+            points, owner = swarms.candidates(None if pulling else most)
+            if pulling:
                 pulled, whose = pull_back(swarms, points, owner, soon)
                 points, owner = np.concatenate([points, pulled]), np.concatenate([owner, whose])
-                points, owner = swarms.best_of(points, owner, most) if soon.passed else (points, owner)
+                points, owner = swarms.best_of(points, owner, most if soon.passed else None)
             valid, merit = swarms.verdict(points, owner)
             for place, s in enumerate(lacking):
                 mine = valid & (owner == place)
@@ -177,12 +178,10 @@ class MdPsoExplainer:
             answers = tuple(Answer(Status.FOUND, row, objective=c) for row, c in zip(rows[s], costs, strict=True))
             count = len(pool.cost)
             why = f"the swarm met {count or 'no'} distinct valid point{'s' if count > 1 else ''}"
-            why += (
-                "; this model's scores are 0 or 1 alone, which show it no way"
-                if self.oracle.blind and not count
-                else ""
-            )
-            why = why if self.active else "no feature may change"
+            if not self.active:
+                why = "no feature may change"
+            elif self.oracle.blind and not count:
+                why += "; this model's scores are 0 or 1 alone, which show it no way"
             explanations.append(Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=late, detail=why)))
         return tuple(explanations)
 

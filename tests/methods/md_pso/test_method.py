@@ -491,9 +491,11 @@ def test_no_special_code_is_entered() -> None:
     assert {row["delay"] for row in rows} <= {6, 8}
 
 
-def test_pull_back_keeps_to_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it takes all of the time, what was met is judged once more, but no more of it than is kept."""
-    judged, ask = [], Actions.judge
+@pytest.mark.every(1)
+@pytest.mark.parametrize("taken_by", ["the swarm", "pull-back"])
+def test_pull_back_keeps_to_the_clock(taken_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the time is taken, what was met is judged once more, but no more of it than is kept."""
+    judged, ask, step = [], Actions.judge, Swarms.step
 
     def counted(self: Actions, points: np.ndarray, owner: np.ndarray, strict: bool = False) -> tuple[np.ndarray, ...]:
         judged.extend([len(points)] * strict)
@@ -502,12 +504,19 @@ def test_pull_back_keeps_to_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(
         swarms: Swarms, points: np.ndarray, owner: np.ndarray, deadline: Deadline
     ) -> tuple[np.ndarray, np.ndarray]:
+        assert taken_by == "pull-back"
         assert len(points) > 60
         while not deadline.passed:
             time.sleep(0.01)
         return points, owner
 
+    def last(self: Swarms) -> None:
+        step(self)
+        if taken_by == "the swarm" and self.age == 40:
+            time.sleep(3.0)
+
     monkeypatch.setattr(Actions, "judge", counted)
+    monkeypatch.setattr(Swarms, "step", last)
     monkeypatch.setattr("methods.md_pso.method.pull_back", endless)
     explainer = MdPso(pull_back=True, epsilon=2.0).fit(toy_problem())
     (answer,) = explainer.explain(FACTUAL, 1, rng(), Deadline.after(3.0)).answers
