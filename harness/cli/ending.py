@@ -36,11 +36,12 @@ def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
         except HarnessError as fault:
             log.error("%s", fault)
             troubled += 1
-    steps = [lambda: log_study(numbers, folder), lambda: keep(numbers.study, folder)]
+    steps = [lambda: log_study(numbers, folder)]
     if numbers.study.name != UNNAMED and len(numbers.study.methods) > 1:
-        steps.insert(1, lambda: results.info("%s", page.write(folder, numbers)))
+        steps.append(lambda: results.info("%s", page.write(folder, numbers)))
+    steps += [lambda: keep(numbers.study, folder), lambda: results.info("%s", tracking.page(folder.name))]
     said = []
-    for step in [*steps, lambda: results.info("%s", tracking.page(folder.name))]:
+    for step in steps:
         try:
             step()
         except HarnessError as fault:  # a server of MLflow that is gone

@@ -33,8 +33,8 @@ def equal(one: Method, other: Method) -> bool:
     """Whether two methods are the same with the same parameters; of arrays, the same objects."""
     try:
         return bool(one == other)
-    except ValueError:  # of arrays, which compare by element
-        return one is other
+    except ValueError:  # of other arrays, which compare by element
+        return False
 
 
 RESERVE = 0.05  # of the seconds of a question: for reading, checking and handing back what a search found

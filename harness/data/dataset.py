@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from harness.core.gaps import missing
 from harness.core.space import Space
 from harness.data.clip import Clip, clipped
 from harness.data.discretise import Intervals
@@ -56,22 +55,12 @@ class Reading:
     def filler(self, feature: str) -> Any:
         """What fills a person's gap in a feature, as the feature holds it; None where nothing does."""
         value, cut = self.fills.get(feature), self.intervals.get(feature)
-        return value if value is None or cut is None else cut.of([float(value)])[0]
+        return value if value is None or cut is None else cut.holding(value)
 
     def cut(self, people: pd.DataFrame) -> pd.DataFrame:
         """People with the intervals that their numbers lie in; what is an interval already stays."""
         held = {name: cut for name, cut in self.intervals.items() if name in people}
-        return people.assign(
-            **{
-                name: [
-                    cut.of([float(value)])[0]
-                    if isinstance(value, int | float | np.number) and not missing(value)
-                    else value
-                    for value in people[name]
-                ]
-                for name, cut in held.items()
-            }
-        )
+        return people.assign(**{name: list(map(cut.holding, people[name])) for name, cut in held.items()})
 
     def clipped(self, what: str, people: pd.DataFrame) -> pd.DataFrame:
         """People with numbers within the ends; how many were not is said. Intervals hold all that lies beyond."""

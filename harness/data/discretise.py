@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import DatasetError, choices
+from harness.core.gaps import missing
 from harness.core.space import Actionability, Feature, Kind
 
 WAYS = ("quantile", "median", "levels")
@@ -50,6 +51,15 @@ class Intervals:
             self.codes[v] if v in self.codes else self.categories[place]
             for v, place in zip(values, within, strict=True)
         ]
+
+    def holding(self, value: Any) -> Any:
+        """The category of a number; anything else, a gap too, as it is.
+
+        >>> [Intervals((1, 4), ("0", "1 to 3", ">= 4")).holding(value) for value in (3, "0", None)]
+        ['1 to 3', '0', None]
+        """
+        number = isinstance(value, int | float | np.number) and not missing(value)
+        return self.of([float(value)])[0] if number else value
 
 
 @dataclass(frozen=True)

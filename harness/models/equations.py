@@ -28,9 +28,9 @@ FOLDS = 5  # of the cross-validation that chooses among the settings of a ``grid
 def _named(name: str) -> Any:
     """The regressor of a name in ``conf/model``, unfitted, with seeds of 0."""
     file = CONF / "model" / f"{name}.yaml"
-    if not file.is_file():
+    given = yaml.safe_load(file.read_text()).get("estimator") if file.is_file() else None
+    if given is None:
         raise DatasetError(f"no equation can be learnt by {name!r}; give a regression model, such as ridge.")
-    given = dict(yaml.safe_load(file.read_text())["estimator"])
     return resolve_name(given.pop("_target_"))(**{k: 0 if v == "${model_seed}" else v for k, v in given.items()})
 
 

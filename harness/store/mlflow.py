@@ -66,7 +66,8 @@ FAILED = "failed"  # tag of a run that has no answers: what it was asked, as a h
 TABLE = "counterfactuals.json"
 PATIENCE = 8.0  # seconds for a server to answer
 RETRIES = "3"  # of a request that fails: 14 s, where MLflow itself would try for minutes
-DOWN = (502, 503, 504)  # statuses of HTTP
+DOWN = (502, 503, 504)  # statuses of HTTP of a proxy before nothing; any other is an answer
+SERVED = ("http://", "https://")  # what begins the address of a server
 STORES = "start it, or unset the variable to log into mlflow.db here; what was answered is kept"
 WRITABLE = "make it a store that can be written to, move it away, or set MLFLOW_TRACKING_URI to another"
 NOWHERE = (FileNotFoundError, NotADirectoryError, PermissionError)  # of a folder that cannot be made
@@ -107,7 +108,7 @@ class Data:
 def _naming_what_fails() -> Iterator[None]:
     """A store without room as the OSError that any other file would raise; a server that is gone as one sentence."""
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
-    if served := uri.startswith(("http://", "https://")):
+    if served := uri.startswith(SERVED):
         _reach(uri)
     try:
         yield
@@ -140,7 +141,7 @@ def prepare(folder: Path) -> None:
         if re.search(FULL, str(fault)):
             raise
         why = " ".join(str(fault).split())[:200]
-        remedy = STORES if uri.startswith("http") else WRITABLE
+        remedy = STORES if uri.startswith(SERVED) else WRITABLE
         what = f"MLFLOW_TRACKING_URI={uri}" if uri != ours else uri.removeprefix("sqlite:///")
         raise HarnessError(f"{what} cannot be used ({why}); {remedy}.") from fault
 
@@ -175,9 +176,7 @@ def _reach(uri: str) -> None:
     try:
         urlopen(uri, timeout=PATIENCE).close()
     except (OSError, ValueError, HTTPException) as fault:
-        if (
-            not isinstance(fault, HTTPError) or fault.code in DOWN
-        ):  # of a proxy before nothing; other errors are answers
+        if not isinstance(fault, HTTPError) or fault.code in DOWN:
             raise HarnessError(f"the server MLFLOW_TRACKING_URI={uri} does not answer ({fault}); {STORES}.") from fault
 
 
@@ -374,7 +373,7 @@ def page(experiment: str) -> str:
     identity = "" if found is None else f"/#/experiments/{found.experiment_id}/runs?viewStateShareKey={VIEW}"
     identity += "   (its charts: &compareRunsMode=CHART)" if identity else ""
     store = os.environ["MLFLOW_TRACKING_URI"]
-    if store.startswith(("http://", "https://")):
+    if store.startswith(SERVED):
         return f"open {store.rstrip('/')}{identity}"
     server = LIGHT.format(mlflow=f"{shlex.quote(sys.executable)} -m mlflow")  # wherever PATH leads
     return f"{server} --backend-store-uri {shlex.quote(store)}   then open http://127.0.0.1:5000{identity}"
@@ -405,7 +404,7 @@ def runs(experiment: str) -> dict[str, str]:
     found = _found(experiment)
     if found is None:
         return {}
-    home = store.rstrip("/") if store.startswith(("http://", "https://")) else "http://127.0.0.1:5000"
+    home = store.rstrip("/") if store.startswith(SERVED) else "http://127.0.0.1:5000"
     address = f"{home}/#/experiments/{found.experiment_id}/runs"
     known = _runs(found.experiment_id).items()
     return {fingerprint: f"{address}/{run.info.run_id}" for fingerprint, run in known}
