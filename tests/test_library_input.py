@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -262,6 +262,8 @@ def test_settings_of_files_are_refused(setting: str, model: Pipeline) -> None:
 def test_a_classifier_fits_the_table_or_says_what_does_not(question: Task) -> None:
     classifier = question.classifier
     assert pose(FRAME, TARGET, classifier).classifier is classifier
+    more = replace(classifier, classes=(*classifier.classes, "perhaps"))
+    assert pose(FRAME, TARGET, more).classifier is more  # of which nobody is here
     with pytest.raises(HarnessError, match="the table has no column 'age'"):
         pose(FRAME.drop(columns="age"), TARGET, classifier)
     renamed = FRAME.assign(**{TARGET: FRAME[TARGET].map(lambda says: f"{says}!")})

@@ -16,10 +16,13 @@ from typing import Any
 import pandas as pd
 import pytest
 from omegaconf import OmegaConf
+from support.tables import GRANTED, started
 
-from harness.cli import job, main, process, progress, sweep
+from harness.cli import ending, job, main, process, progress, sweep
 from harness.cli.process import BEGAN, CELLS
 from harness.core.errors import HarnessError
+from harness.evaluation.study import EQUATIONS
+from metrics import _example as loans
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,6 +85,32 @@ def test_what_is_left_follows_the_pace_of_runs_that_were_asked(record: Path) -> 
     assert progress.seconds_left(0, 0, 0.5, 0.5) is None
 
 
+def test_a_run_that_goes_on_says_how_much_was_there(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the answers of before would be part of the pace."""
+    shown = []
+
+    def bar(*given: object) -> None:
+        shown.append(given)
+        raise InterruptedError
+
+    monkeypatch.setattr(job, "Progress", bar)
+    monkeypatch.setattr(job, "_seen", lambda *_: [])
+    task: Any = SimpleNamespace(factuals=range(4))
+    plain = {"rescore": False, "force": False}
+    for begun, before in ((True, 2), (False, 0)):
+        stored: Any = SimpleNamespace(path=record, done=False, started=begun, answered=lambda: {7, 9})
+        with pytest.raises(InterruptedError):
+            job._brought_up_to_date(stored, task, None, [], {}, plain, record, "a/run")
+        assert shown.pop() == (record, "a/run", 4, before)
+
+
+def test_methods_say_whether_they_see_structural_equations() -> None:
+    """As Causal Recourse does; a run's tables mark who sees what others do not."""
+    plain = {"reference": "train"}
+    seen = [job._seen(SimpleNamespace(sees_equations=says), plain) for says in (True, False)]
+    assert [EQUATIONS in each for each in seen] == [True, False]
+
+
 def test_a_terminal_has_one_bar_for_the_whole_sweep(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
@@ -130,6 +159,34 @@ def test_the_end_of_a_sweep_says_its_sentence(
     with pytest.raises(SystemExit), caplog.at_level(logging.INFO, "harness"):
         sweep.Sweep().on_run_end(OmegaConf.create({"study": "some", "hydra": {}}))
     assert caplog.messages == ["cell.json is damaged"]
+
+
+def test_a_server_that_is_gone_at_the_end_is_said_once_and_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone(*_: object) -> None:
+        raise HarnessError("no server answers")
+
+    logging.getLogger("harness").propagate = True
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED])
+    monkeypatch.setattr(ending, "log_study", gone)
+    monkeypatch.setattr(ending.tracking, "page", gone)
+    monkeypatch.setenv(process.SWEEP, "1")
+    with caplog.at_level(logging.INFO, "harness"):
+        assert ending._show(OmegaConf.create({}), tmp_path, [run]) == 1
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == ["no server answers"]
+
+
+def test_one_run_of_all_seeds_is_summed_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a method that draws nothing, whose further seeds are the same run."""
+    (tmp_path / "some" / "sweeps").mkdir(parents=True)
+    lines = [{"cell": "one", "state": "done"}, {"cell": "one", "state": "skipped"}, {"cell": "two", "state": "done"}]
+    (tmp_path / "some" / "sweeps" / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    monkeypatch.setenv(process.SWEEP, "1")
+    shown: list[Any] = []
+    monkeypatch.setattr(ending, "_show", lambda config, folder, finished: shown.append(finished) or 0)
+    assert ending.sum_up(OmegaConf.create({"output_dir": str(tmp_path)}), "some") == 0
+    assert [[run.path.name for run in finished] for finished in shown] == [["one", "two"]]
 
 
 def test_who_interrupts_is_told_how_to_go_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -475,3 +475,25 @@ def test_mean_ranks_that_differ_in_their_last_digit_are_equal() -> None:
     low, high = min(tried, key=lambda s: s.mean()), max(tried, key=lambda s: s.mean())
     assert low.mean() < high.mean()
     assert contest.best_first(pd.DataFrame({"b": low, "a": high})).index.tolist() == ["a", "b"]
+
+
+def test_means_that_are_equal_but_for_their_last_digit_are_no_difference_over_data_sets() -> None:
+    """Of two methods in five data sets one is a bit lower in each, which Friedman's test would find out."""
+    found = contest.contests(many(5, 5), NEAR)
+    for each in found:
+        vars(each)["mean_ranks"] = pd.Series(
+            {"a": 7 / 15, "b": math.nextafter(7 / 15, 1.0), "c": math.nextafter(7 / 15, 1.0)}
+        )
+    blocks = standing(many(5, 5), NEAR, found)
+    assert blocks.test is not None
+    assert (blocks.test.p, blocks.places) == (1.0, {"a": 1, "b": 1, "c": 1})
+
+
+def test_one_task_of_several_that_has_a_criterion_places_nobody_in_the_study() -> None:
+    near, far = (entry(name, [value] * 20) for name, value in (("near", 0.1), ("far", 0.2)))
+    other = [
+        replace(each, task="u", table=each.table.drop(columns="nearest/distance/gower").drop(columns="distance/gower"))
+        for each in (near, far)
+    ]
+    assert stood(study(near, far)).places == {"near": 1, "far": 2}
+    assert stood(study(near, far, *other)).places == {}

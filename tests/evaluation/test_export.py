@@ -222,3 +222,12 @@ def test_without_openpyxl_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch, 
         export.Form(excel=True)
     with pytest.raises(HarnessError, match=r"t\.xlsx needs openpyxl"):
         export.write_sheet(tmp_path / "t.xlsx", pd.DataFrame({"a": [1]}))
+
+
+def test_an_earlier_spreadsheet_goes_with_what_it_shows(cell: StoredRun) -> None:
+    """Where it is not written again, and where the answers are forgotten."""
+    sheet = cell.path / export.SHEET
+    for change in (lambda: export.write(cell), cell.reset):
+        sheet.write_text("earlier")
+        change()
+        assert not sheet.exists()

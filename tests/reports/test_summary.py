@@ -341,8 +341,9 @@ def test_a_robust_claim_names_its_perturbation(made: Made, problem: Problem, oth
 
 
 def test_numbers_are_rounded_as_they_are_printed_elsewhere() -> None:
-    """0.6065 is a little more than half between two of three decimals; what is no number stays."""
+    """0.6065 is a little more than half between two of three decimals; less has two digits; what is no number stays."""
     assert [summary._rounded(value) for value in (0.6065, 2.0, 7, "a")] == [0.607, 2.0, 7, "a"]
+    assert [summary._rounded(value) for value in (0.0003, 0.000424, 0.0)] == [0.0003, 0.00042, 0.0]
 
 
 def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
@@ -432,3 +433,29 @@ def test_means_of_a_papers_table_are_common_where_all_of_them_are(tmp_path: Path
     scores = read_scores(run)
     scores.assign(**{plausible: scores[plausible].where(scores.index < 4)}).to_csv(run.path / SCORES)
     assert "Means are each method's own" in for_paper(Numbers(Study.of(tmp_path)))[0].caption
+
+
+def test_a_papers_table_falls_back_on_the_nearest_as_the_figures_do(tmp_path: Path) -> None:
+    """Of one question: a nearest of .125, where the mean over all answers is .5."""
+    path = "metrics.proximity.gower"
+    runs = [started(tmp_path, loans.problem, loans.factual, [GRANTED], method=name, paths=[path]) for name in "ab"]
+    for run in runs:
+        scores = read_scores(run)
+        scores.assign(**{"distance/gower": 0.5, "nearest/distance/gower": 0.125}).to_csv(run.path / SCORES)
+    (table,) = for_paper(Numbers(Study.of(tmp_path)))
+    assert "Means are each method's own" in table.caption
+    assert [row[table.head.index("proximity ↓")] for row in table.body] == ["0.125", "0.125"]
+
+
+def test_what_another_process_is_asking_stays_in_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the trash goes the run that another took the place of: the same but for the code."""
+    for name in ("1", "2"):
+        started(tmp_path, loans.problem, loans.factual, [GRANTED], fingerprint=name).update(fingerprint=name)
+    numbers = Numbers(Study.of(tmp_path))
+    new = started(tmp_path, loans.problem, loans.factual, [GRANTED], fingerprint="3", method="another")
+    new.update(fingerprint="3")
+    trash: list[set[str]] = []
+    monkeypatch.setattr(mlflow_run.tracking, "amend", lambda name, found, earlier, families: trash.append(earlier))
+    mlflow_run.log_study(numbers, tmp_path)
+    ((shown,),) = (entry.metas for entry in numbers.study.entries)
+    assert trash == [{"1", "2"} - {shown["fingerprint"]}]

@@ -28,7 +28,8 @@ OWN = {"published_se": math.nan, "ours_se": 5.0, "n": 30, "better": "lower"}  # 
         # As printed: to the decimals of the published number, and two at least.
         (0.85, 0.8549, {}, AS_PRINTED), (0.85, 0.8551, {"better": "lower"}, AGREES),
         (1.0, 1.004, {}, AS_PRINTED), (1.0, 1.006, {}, AGREES), (0.0, 0.004, {}, AS_PRINTED), (0.0, 0.006, {}, DIFFERS),
-        (1.2345, 1.23451, {}, AS_PRINTED), (4.0, 4.0, {"n": 1}, AS_PRINTED),
+        (1.2345, 1.23451, {}, AS_PRINTED),
+        (5e-05, 5.1e-05, {}, AS_PRINTED), (5e-05, 5.6e-05, {}, DIFFERS), (4.0, 4.0, {"n": 1}, AS_PRINTED),
         # With errors of both: within 9.8, and a quarter of the larger; beyond it undecided; beyond 9.8 different.
         (100.0, 109.7, BOTH, AGREES), (100.0, 109.9, BOTH, WORSE), (100.0, 90.1, BOTH, BETTER),
         (100.0, 109.9, BOTH | {"better": "higher"}, BETTER), (100.0, 90.1, BOTH | {"better": "higher"}, WORSE),

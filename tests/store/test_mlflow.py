@@ -255,3 +255,29 @@ def test_the_commit_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.Monk
         tag = {"mlflow.source.git.commit": head} if known else {}
         assert mlflow._code() == {"commit": known or "unknown", **tag}
     packages.commit.cache_clear()
+
+
+def test_long_tags_are_cut(client: MlflowClient, tmp_path: Path) -> None:
+    """As a list of all factuals: other stores than SQLite refuse them."""
+    shown = mlflow.Shown("a/run", {"fingerprint": "one", "setting.factuals": "7, " * 3000}, {}, {})
+    made = mlflow.log_stored(
+        "study", tmp_path, shown, pd.DataFrame(), {}, mlflow.Data("toy", "abc", {"age": "double"}, "")
+    )
+    assert len(client.get_run(made).data.tags["setting.factuals"]) == 6000
+
+
+def test_a_server_that_goes_while_it_is_asked_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([None, HarnessError("it does not answer")])
+
+    def reached(uri: str) -> None:
+        if (answer := next(answers)) is not None:
+            raise answer
+
+    def refused(*_: Any) -> None:
+        raise MlflowException("API request failed")
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setattr(mlflow, "_reach", reached)
+    monkeypatch.setattr(mlflow, "_client", lambda: SimpleNamespace(get_experiment_by_name=refused))
+    with pytest.raises(HarnessError, match="it does not answer"):
+        mlflow.page("study")

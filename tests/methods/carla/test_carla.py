@@ -30,7 +30,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from harness.models import train as models
 from harness.models.equations import equations
-from methods.carla import compat
+from methods.carla import compat, cruds
 from methods.carla.actionable_recourse import ActionableRecourse
 from methods.carla.adapter import TARGET, Codes, Columns, Question, coherent, model_of, moving_columns
 from methods.carla.carla_dice import Dice
@@ -497,3 +497,22 @@ def test_a_wheel_is_told_of_packages_of_the_same_versions() -> None:
 def test_wrong_parameters_are_named(method: type, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         method(**wrong)
+
+
+def test_cruds_is_trained_on_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not on what the model predicts for the training rows, of which some are of another class."""
+    given: list[np.ndarray] = []
+
+    def trained(*_: Any, wanted: np.ndarray, **__: Any) -> None:
+        given.append(wanted)
+        raise InterruptedError
+
+    monkeypatch.setattr(cruds, "model_of", trained)
+    monkeypatch.setattr(cruds, "module_of", lambda *_: None)
+    monkeypatch.setattr(cruds, "autoencoder", lambda *_: {})
+    problem, _ = compas("lr")
+    with pytest.raises(InterruptedError):
+        cruds.Cruds().build(problem)
+    assert isinstance(problem.target, Label)
+    assert given[0].tolist() == (problem.labels == problem.target.value).tolist()
+    assert given[0].tolist() != problem.valid(problem.train).tolist()

@@ -167,7 +167,6 @@ def assert_sound(problem: Problem, method: Robust, factual: dict[str, Any], outc
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("model", ESTIMATORS)
-@pytest.mark.every(3)
 def test_the_optimum_for_a_box_is_that_of_brute_force(model: str, target: str, mixed: bool) -> None:
     """Small and large radii; a factual may be robust only far away, or not at all."""
     problem = problem_with(model, target, mixed)

@@ -69,7 +69,6 @@ def assert_proven(answer: Answer, question: Problem, least: float, sure: float) 
 @pytest.mark.parametrize("wanted", ["a", "b", "c"])
 @pytest.mark.parametrize("norm", ["linf", pytest.param("l2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.every(3)
 def test_the_whole_region_is_of_the_wanted_class(name: str, norm: str, wanted: str) -> None:
     """Proven, as near as the grid says, and confirmed by the checker, which looks for each other class by itself.
 

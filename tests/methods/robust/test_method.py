@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ from methods.robust.cells import RobustCells
 from methods.robust.hull import RobustHull
 from methods.robust.leaf import Leaf
 from methods.robust.linear import Linear
-from methods.robust.method import WORD
+from methods.robust.method import WORD, _Explainer
 from methods.robust.network import Network, _Search
 from methods.robust.outcome import Outcome
 from methods.robust.settings import Settings
@@ -111,7 +112,6 @@ def solved(solver: Any, question: Problem, settings: Settings, factual: pd.DataF
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.every(3)
 def test_the_optimum_lies_where_a_grid_says(name: str, norm: str) -> None:
     """The cost is that of the best robust point of a grid, within its step; its region is certified, no more is."""
     question = problem(name)
@@ -149,7 +149,6 @@ def test_the_cheapest_region_lies_where_a_grid_says(name: str) -> None:
 
 @pytest.mark.parametrize(("norm", "distance"), [("linf", "l1"), ("linf", "l2sq"), ("linf", "linf"), ("l2", "l1")])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.every(3)
 def test_the_least_population_lies_where_a_grid_says(name: str, norm: str, distance: str) -> None:
     """Numbers cost the share of the rows that they pass; the programs' optimum against all points of the grid."""
     plain = problem(name)
@@ -396,7 +395,6 @@ def test_networks_with_categories(name: str, distance: str) -> None:
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("name", ["lr", "svm", "cart", "rf", "gbm", "mlp"])
-@pytest.mark.every(3)
 def test_one_permitted_change(name: str, norm: str) -> None:
     """With one change allowed, no value of any feature on a fine grid is robust and cheaper than the optimum."""
     question, method = mixed(name), Robust(rho=0.02, norm=norm, max_changes=1)
@@ -608,3 +606,8 @@ def test_a_gap_is_none_by_the_distance() -> None:
     assert outcome.proven(1e4, row)
     assert not outcome.proven(1e4, origin)
     assert Outcome(row, 20000.3, 20000.3 - 5e-7).proven(1e4, origin)
+    method: Any = SimpleNamespace(alpha=1e4)
+    explainer: Any = SimpleNamespace(method=method, perturbation=SimpleNamespace(region=lambda row: None))
+    assert _Explainer._answer(explainer, outcome, origin, Reason.FINISHED).status is Status.FOUND
+    method.alpha = 0.0
+    assert _Explainer._answer(explainer, outcome, origin, Reason.FINISHED).status is Status.OPTIMAL

@@ -152,7 +152,6 @@ def asked(problem: Problem, factual: pd.DataFrame, algorithm: str, seconds: floa
 @pytest.mark.parametrize("algorithm", ["network", "adversarial"])
 @pytest.mark.parametrize("last", [1.0, 1e-6, 1e3])
 @pytest.mark.parametrize(("features", "units"), [(1, 2), (1, 4), (2, 2), (2, 3), (2, 4)])
-@pytest.mark.every(3)
 def test_a_small_network_has_no_margin(features: int, units: int, last: float, algorithm: str) -> None:
     """Bounds lie at or below the infimum over the model's own rule, proofs of none are right, optima are reached."""
     for seed in range(8 if algorithm == "network" else 3):
@@ -211,7 +210,6 @@ def test_what_is_looked_at_without_a_robust_point_is_near(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("algorithm", ["auto", "adversarial"])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.every(3)
 def test_other_models_have_no_margin_either(name: str, algorithm: str) -> None:
     """Trees round inputs to single precision, which moves a threshold by less than a ten-millionth."""
     for seed in range(5):

@@ -85,7 +85,6 @@ def by_grid(
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("norm", ["linf", pytest.param("l2", marks=pytest.mark.slow)])
-@pytest.mark.every(3)
 def test_the_optimum_lies_where_a_grid_says(name: str, relation: str, everywhere: bool, norm: str) -> None:
     """The cost is that of the best robust point of a grid that keeps the relation, by itself or with its region."""
     if norm == "l2" and everywhere and relation == "either":
