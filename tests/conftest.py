@@ -26,7 +26,7 @@ from harness.models import torch_mlp
 from harness.models import train as models
 
 THINNED = ("tests/certificate/", "tests/methods/", "tests/metrics/", "tests/models/")  # folders of tests of many cases
-MANY, EVERY = 4, 3
+MANY, EVERY = 4, 5
 CONF = Path(__file__).parents[1] / "conf"
 ROWS = 200
 SPACE = Space(

@@ -72,6 +72,7 @@ def test_all_kinds_of_commands_are_found() -> None:
 
 # What needs the folder of a table cannot be run here.
 @pytest.mark.parametrize("arguments", [given for given in PRINTED if "scorecard_table" not in given])
+@pytest.mark.every(3)
 def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None:
     """Each line of what the command prints follows the command where it stands, in this order."""
     subprocess.run([sys.executable, "-c", LOANS], cwd=tmp_path, check=True)

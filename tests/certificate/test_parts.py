@@ -154,7 +154,6 @@ def test_bounds_hold_every_sum(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.every(3)
 def test_a_relaxation_has_the_points_of_its_phases_and_no_others(seed: int) -> None:
     """Whose units are as they are fixed keeps every row, and its cost is the margin; another breaks one. A unit of the
     last layer has the rows alone that its weight takes."""
@@ -202,7 +201,6 @@ def program(cost: np.ndarray, *rest: np.ndarray) -> Program:
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.every(3)
 def test_the_dual_of_a_ball_is_tight(seed: int) -> None:
     """The least of a linear form over a ball cut by two planes, by SLSQP; a plane beyond the ball leaves no point."""
     rng = np.random.default_rng(seed)

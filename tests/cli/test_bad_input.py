@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("command", "code", "expected"), list(rows()))
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 def test_bad_input_is_one_sentence(command: str, code: int, expected: str, folder: Path) -> None:
     """Parts of ``expected`` between dots stand in this order in one line; no traceback is printed."""
     whole = re.sub(r"(?<!\S)[BCM](?!\S)", lambda match: SHORT[match[0]], command)

@@ -62,6 +62,7 @@ def test_it_composes(group: str, choice: str) -> None:
 
 
 @pytest.mark.parametrize("experiment", choices("experiment"))
+@pytest.mark.every(2)
 def test_its_runs_have_settings_that_fit(experiment: str) -> None:
     """Those of each value of its own settings that it sweeps over; choices of data, models, methods compose above."""
     swept = composed(f"+experiment={experiment}").hydra.sweeper.get("params") or {}

@@ -47,7 +47,6 @@ def along(question: Problem, factual: pd.DataFrame, direction: np.ndarray, steps
 @pytest.mark.parametrize("changes", [{}, {"a": "increase"}, {"b": "immutable", "c": "immutable"}], ids=str)
 @pytest.mark.parametrize("cost", [0.8, 3.0])
 @pytest.mark.parametrize("wanted", ["yes", "no"])
-@pytest.mark.every(3)
 def test_the_direction_serves_most_and_each_goes_no_further_than_needed(
     wanted: str, cost: float, changes: dict[str, str]
 ) -> None:

@@ -162,7 +162,6 @@ def test_some_of_a_group_may_be_left_out() -> None:
 
 @pytest.mark.parametrize("t_max", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.every(3)
 def test_a_cover_keeps_to_the_limit(t_max: int, seed: int) -> None:
     """Of groups of five features: whoever a point serves changes what is stated and may change, and the first point
     serves at least as many as any other point with the changes of one person."""

@@ -116,7 +116,6 @@ def status(found: Found) -> Status:
 
 @pytest.mark.parametrize("lie", [infeasible, optimal])
 @pytest.mark.parametrize("name", ASKED)
-@pytest.mark.every(3)
 def test_a_lie_is_overruled(monkeypatch: pytest.MonkeyPatch, name: str, lie: Any) -> None:
     """By two further runs that agree: the answer is that of a solver that tells the truth."""
     honest = ASKED[name]()

@@ -217,7 +217,6 @@ def refused(model: Any) -> int:
 
 
 @pytest.mark.parametrize("name", READ)
-@pytest.mark.every(3)
 def test_the_optimum_is_that_of_enumeration(name: str) -> None:
     """By the composite's own predictions of every point; three people each."""
     model = fitted(READ[name])

@@ -70,7 +70,6 @@ def asked(model: Any, desired: str) -> Any:
 
 
 @pytest.mark.parametrize("name", READ)
-@pytest.mark.every(3)
 def test_the_optimum_is_that_of_enumeration(name: str) -> None:
     """For each class, two people whom the model gives another one."""
     model = fitted(READ[name])

@@ -155,6 +155,7 @@ def test_other_formulas_are_refused(text: str, message: str) -> None:
         ({"rate": {"formula": "amount", "parents": ["amount"]}}, "no entry 'parents'; allowed: formula"),
         ({"rate": {"parents": ["amount"], "learn": Ridge(), "gird": {}}}, "did you mean 'grid'?"),
         ({"rate": {"parents": ["amount"], "learn": "ridges"}}, "no equation can be learnt by 'ridges'"),
+        ({"rate": {"parents": ["amount"], "learn": "file"}}, "no equation can be learnt by 'file'"),
         ({"rate": {"parents": ["amount"], "learn": LogisticRegression()}}, "give an unfitted regressor"),
         ({"rate": {"formula": "rate / 2"}}, "a cycle, rate -> rate"),
         ({"rate": {"formula": "`pay-back`"}, "pay-back": {"parents": ["rate"], "learn": Ridge()}}, "a cycle"),

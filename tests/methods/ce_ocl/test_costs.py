@@ -114,7 +114,6 @@ def test_costs_decide_what_changes() -> None:
 @pytest.mark.parametrize("parameters", [{}, {"alpha": 0.2}, {"max_changes": 2, "distance": "l2sq"}])
 @pytest.mark.parametrize("priced", ["shares", "flat"])
 @pytest.mark.parametrize("model", ["rf", "gbm"])
-@pytest.mark.every(3)
 def test_the_least_of_the_population_is_passed(
     model: str, priced: str, parameters: dict[str, Any], given: dict[str, Any]
 ) -> None:
@@ -136,7 +135,6 @@ def test_the_least_of_the_population_is_passed(
                               ("lr", {"hull": "hard", "clusters": 3, "distance": "linf"}),
                               ("rf", {"distance": "linf", "max_changes": 2}), ("mlp", {"hull": "penalised"})],
 )  # fmt: skip
-@pytest.mark.every(3)
 def test_programs_pass_the_least_of_the_population(model: str, parameters: dict[str, Any], priced: str) -> None:
     """Where shares bend up and down and stay, and where some changes pass nobody."""
     problem, method = enumeration.problem_of(model, priced=priced), CeOcl(**parameters)

@@ -100,7 +100,6 @@ POOLS = {
 
 
 @pytest.mark.parametrize(("model", "name", "kept"), crossed(POOLS, ("coded", "free", "increase")))
-@pytest.mark.every(3)
 def test_a_pool_starts_with_the_optimum_and_is_filled(model: str, name: str, kept: str) -> None:
     """The best first and proven; all distinct; as many as asked unless no point is apart from all of them."""
     problem, method = problem_of(model, kept), POOLS[name]
@@ -174,7 +173,6 @@ def nearest_of_each(
     "model", ["lr", "cart", "rf", *(pytest.param(m, marks=pytest.mark.slow) for m in ("gbm", "mlp"))]
 )
 @pytest.mark.parametrize("name", ASSIGNED)
-@pytest.mark.every(3)
 def test_assignments_are_the_best_points_of_each(model: str, name: str) -> None:
     """The least objectives over all points, one an assignment of changes, categories, leaves and phases; all proven."""
     problem, method = problem_of(model, "coded" if name == "l1" else "free"), ASSIGNED[name]
@@ -205,7 +203,6 @@ def test_assignments_are_the_best_points_of_each(model: str, name: str) -> None:
 
 @pytest.mark.parametrize("model", ["lr", "mlp"])
 @pytest.mark.parametrize("name", ["l1", "l2sq-fewest", "K2", "penalised"])
-@pytest.mark.every(3)
 def test_what_is_wanted_already_is_no_assignments_best_but_its_own(model: str, name: str) -> None:
     """Of a factual that needs no counterfactual, the first answer is itself, the others are the best points beside it.
 
@@ -288,7 +285,6 @@ def assert_best_first(method: CeOcl, problem: Problem, factual: pd.DataFrame, po
 
 
 @pytest.mark.parametrize(("model", "name", "kept"), crossed(CLUSTERED, ("free", "increase", "immutable")))
-@pytest.mark.every(3)
 def test_each_cluster_gives_one(model: str, name: str, kept: str) -> None:
     """The best of its own hull; a cluster without a point is infeasible, and beyond the clusters there is a reason."""
     problem, method = problem_of(model, kept, span=60), CLUSTERED[name]
@@ -379,7 +375,6 @@ SIZES = (0.0, 0.031, 0.113, 0.237, 0.631, 2.0, 3.0)
 
 
 @pytest.mark.parametrize(("model", "name", "kept"), crossed(ENLARGED, ("immutable", "free", "coded")))
-@pytest.mark.every(3)
 def test_each_enlargement_gives_one_as_long_as_it_pays(model: str, name: str, kept: str) -> None:
     """Each is the best of the first enlargements with a point; the last is as good as the next enlargement's."""
     problem, (distance, norm) = problem_of(model, kept), ENLARGED[name]

@@ -127,7 +127,6 @@ def network(kind: str) -> list[Problem]:
 
 @pytest.mark.parametrize("case", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 12))])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.every(3)
 def test_nothing_cheaper_exists(kind: str, case: int) -> None:
     """What is found costs as little as the best of all valid points, and none is found only where there is none."""
     rng = np.random.default_rng(case)
@@ -208,7 +207,6 @@ def test_forms_lie_above_the_network(kind: str) -> None:
 
 @pytest.mark.parametrize("distance", ["l0", "l1", "mad_l1", "gower", "l2sq"])
 @pytest.mark.parametrize("most", [1, 2])
-@pytest.mark.every(3)
 def test_the_program_finds_nothing_better(problem_of: Callable[[str], Problem], distance: str, most: int) -> None:
     """With continuous features as well, the mixed-integer program of the same question has the same optimum."""
     problem = problem_of("mlp")

@@ -127,7 +127,6 @@ def everything(space: Space) -> pd.DataFrame:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", [*MODELS, *LIBRARIES])
-@pytest.mark.every(3)
 def test_what_is_found_is_the_best_of_all_rows(kind: str, seed: int) -> None:
     problem, rng = posed(kind, seed)
     space = problem.space

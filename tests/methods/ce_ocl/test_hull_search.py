@@ -143,7 +143,6 @@ CODED = {
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
 @pytest.mark.parametrize("seed", [2, 6])
 @pytest.mark.parametrize("name", CODED)
-@pytest.mark.every(3)
 def test_between_a_special_code_and_the_bounds_there_is_nothing(name: str, seed: int, alpha: float) -> None:
     """Boxes that lie there hold no point, whatever the model says of them."""
     problem, found = with_codes(CODED[name], seed), 0
@@ -159,7 +158,6 @@ def test_between_a_special_code_and_the_bounds_there_is_nothing(name: str, seed:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.05, 10000.0])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.every(3)
 def test_the_optimum_is_that_of_the_program(name: str, alpha: float) -> None:
     """With a continuous number, search and mixed-integer program agree on the optimum."""
     problem = make(MODELS[name], seed=3, whole=False)

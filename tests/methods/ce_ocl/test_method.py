@@ -151,7 +151,6 @@ def questions() -> list[Any]:
 
 @pytest.mark.parametrize("target", ["no", "yes"])
 @pytest.mark.parametrize(("model", "method", "space"), questions())
-@pytest.mark.every(3)
 def test_the_answer_is_the_optimum(model: str, method: CeOcl, space: Space, target: str) -> None:
     """Its objective is the least over the whole grid; without a point in the grid it is a proof of that."""
     problem = problem_of(classifier(model), target, space)
@@ -163,7 +162,6 @@ def test_the_answer_is_the_optimum(model: str, method: CeOcl, space: Space, targ
     "method", [CeOcl("l1", 0.3, separation=0.3), CeOcl("gower", 1e4, 2, separation=0.5)], ids=label
 )
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.every(3)
 def test_each_further_answer_is_the_best_apart_from_those_before(model: str, method: CeOcl) -> None:
     """Another category, or ``separation`` in some number."""
     problem = problem_of(classifier(model), "yes", SPACES["coded"])
@@ -190,7 +188,6 @@ def regressor(model: str) -> Classifier:
 
 @pytest.mark.parametrize("target", [Interval(low=2.5), Interval(high=0.5), Interval(1.0, 1.5)], ids=repr)
 @pytest.mark.parametrize("model", ["linear", "cart", "rf", "gbm", "mlp"])
-@pytest.mark.every(3)
 def test_a_number_may_be_wanted(model: str, target: Interval) -> None:
     """Of a regression model, one end or both: the optimum over the whole grid."""
     problem = replace(problem_of(regressor(model), "yes"), target=target)
@@ -251,7 +248,6 @@ def test_a_category_may_count_two(model: str) -> None:
 @pytest.mark.parametrize("target", ["no", "yes"])
 @pytest.mark.parametrize("threshold", [0.3, 0.9])
 @pytest.mark.parametrize("model", ["lr", "cart", "rf", "gbm", "mlp"])
-@pytest.mark.every(3)
 def test_a_threshold_of_the_classifier_is_kept(model: str, threshold: float, target: str) -> None:
     problem = problem_of(classifier(model, threshold=threshold), target)
     for factual in factuals(problem, 3):
@@ -316,7 +312,6 @@ def edges(trees: Sequence[Any], column: int, source: Affine) -> list[float]:
 @pytest.mark.parametrize("target", ["no", "yes"])
 @pytest.mark.parametrize("method", [CeOcl("l1"), CeOcl("l2sq", 1e4), CeOcl("l0"), CeOcl("gower", 0.1)], ids=label)
 @pytest.mark.parametrize("model", SPLITTING)
-@pytest.mark.every(3)
 def test_real_numbers_stop_right_behind_the_threshold(model: str, method: CeOcl, target: str) -> None:
     """The optimum over all cells, each at its float64 nearest to the factual; the very float is valid."""
     train = reals(300)

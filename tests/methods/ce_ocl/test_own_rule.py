@@ -70,7 +70,6 @@ def judged(task: Task, answer: Answer, person: int, hull: bool, rho: float = 0.0
 
 @pytest.mark.parametrize("method", METHODS, ids=["auto", "milp", "hull"])
 @pytest.mark.parametrize("strength", [1.0, 1e-2, 1e-4, 1e-7, 1e-9])
-@pytest.mark.every(3)
 def test_a_weak_model_has_no_margin(method: CeOcl, strength: float) -> None:
     """C = 1e-9 leaves weights of 1e-7: a margin of 1e-6 would rule every point out."""
     frame = table()

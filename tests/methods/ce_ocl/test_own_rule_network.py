@@ -92,7 +92,6 @@ def asked(method: CeOcl, problem: Problem, factual: pd.DataFrame) -> Answer:
 
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("sizes", [(1.0, 1.0), (1e-3, 1.0), (1e-8, 1.0), (1e3, 1.0), (1.0, 1e-4), (1e-4, 1e-4)])
-@pytest.mark.every(3)
 def test_a_small_network_has_no_margin(sizes: tuple[float, float], few: bool) -> None:
     """Of its last and first layer; ``few``: with the search over few changes before the program."""
     for seed in range(3):

@@ -64,7 +64,6 @@ def pairs() -> list[Any]:
 
 
 @pytest.mark.parametrize(("model", "one", "other"), pairs())
-@pytest.mark.every(3)
 def test_two_constraints_together_leave_the_optimum(model: str, one: tuple[str, str], other: tuple[str, str]) -> None:
     """The answer is the best point of the whole space that keeps both, or a proof that there is none."""
     chosen = [FAMILIES[family][choice] for family, choice in (one, other)]

@@ -44,7 +44,6 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("penalty", [0.05, 0.7, 30.0])
 @pytest.mark.parametrize("kept", [name for name in KEPT if name != "conditional"])  # its ranks are no interval
 @pytest.mark.parametrize("model", ["lr", "linear", "cart", "rf", "gbm", "cart_regressor"])
-@pytest.mark.every(3)
 def test_the_optimum_is_that_of_enumeration(model: str, kept: str, penalty: float) -> None:
     """Nothing costs less, distance from the hull included, and the search proves it by itself."""
     problem = problem_of(model, kept)
@@ -83,7 +82,6 @@ def test_fewest_changes_come_first_beside_a_hull_that_may_be_left(hull: str) -> 
 
 @pytest.mark.parametrize("penalty", [0.2, 5.0])
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.every(3)
 def test_the_optimum_with_a_continuous_number_is_that_of_the_program(model: str, penalty: float) -> None:
     """Search and mixed-integer program agree, with many points that enter as they are needed, too."""
     for seed, rows in ((3, 60), (4, 3000)):

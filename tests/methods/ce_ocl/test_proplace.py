@@ -18,7 +18,6 @@ from methods.ce_ocl.proplace import PROVEN, Proplace
 
 @pytest.mark.parametrize("neighbours", [1, 3, 8])
 @pytest.mark.parametrize(("kind", "wanted"), [("lr", "yes"), ("svm", "no"), ("network", "yes"), ("network", "no")])
-@pytest.mark.every(3)
 def test_the_answer_is_the_best_of_all_points_of_the_region(kind: str, wanted: str, neighbours: int) -> None:
     """Its region is spanned by the factual and the nearest rows that every corner accepts."""
     found, method = 0, Proplace(neighbours, DELTA)

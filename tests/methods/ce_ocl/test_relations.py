@@ -150,7 +150,6 @@ def test_several_answers_keep_every_relation(model: str) -> None:
 
 @pytest.mark.parametrize("related", enumeration.RELATED)
 @pytest.mark.parametrize("engine", ["search", "milp"])
-@pytest.mark.every(3)
 def test_both_engines_find_the_optimum(related: str, engine: str) -> None:
     """On a forest the search over cells and the program come to the best of all points, also to the second best."""
     problem = enumeration.problem_of("rf", related=(related,))
@@ -191,7 +190,6 @@ SUMS = [
 
 @pytest.mark.parametrize("texts", SUMS)
 @pytest.mark.parametrize("parameters", [{}, {"alpha": 0.3, "max_changes": 2}, {"distance": "l2sq"}, {"max_changes": 1}])
-@pytest.mark.every(3)
 def test_sums_of_continuous_numbers_are_kept_by_both_engines(
     texts: tuple[str, ...], parameters: dict[str, Any]
 ) -> None:

@@ -255,7 +255,6 @@ def test_the_optimum_is_that_of_all_cells_of_larger_forests(size: int, trees: in
     ids=["plain", "alpha", "fewest", "two changes", "clusters", "penalised", "fallback"],
 )
 @pytest.mark.parametrize("model", ["lr", "rf", "gbm"])
-@pytest.mark.every(3)
 def test_the_optimum_is_that_of_enumeration(model: str, method: CeOcl) -> None:
     """On whole numbers and categories nothing allowed is closer, and what cannot be reached is proven so."""
     for kept in ("free", "coded"):

@@ -46,7 +46,6 @@ def a_node(state: search.State, rng: np.random.Generator) -> tuple[Node, list[tu
 
 @pytest.mark.parametrize("sides", [0.0, 0.3])
 @pytest.mark.parametrize("model", ["cart", "rf", "gbm", "rf3", "gbm3"])
-@pytest.mark.every(3)
 def test_no_right_point_costs_less_and_none_within_the_slack_is_dropped(model: str, sides: float) -> None:
     problem, rng = problem_with(model), np.random.default_rng(5)
     cells = searcher(METHOD, problem)
@@ -132,7 +131,6 @@ def test_answers_are_the_same_where_it_is_looked_at_from_the_first_node(
 
 @pytest.mark.parametrize("wanted", ["yes", "no"])
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.every(3)
 def test_leaves_that_no_value_reaches_hide_no_others(seed: int, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a scorecard's bins of missing and unknown values, which stand anywhere among those of the points they give."""
     problem = toy(seed, Label(wanted))

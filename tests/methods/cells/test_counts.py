@@ -56,7 +56,6 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "classes", "target", "threshold"), CASES)
-@pytest.mark.every(3)
 def test_counted_ties_are_decided_as_the_model_does(
     kind: str, classes: int, target: int, threshold: float | None
 ) -> None:

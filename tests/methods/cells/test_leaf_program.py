@@ -75,7 +75,6 @@ def costs(problem: Problem, method: CeOcl, points: pd.DataFrame, factual: pd.Dat
 
 @pytest.mark.parametrize("method", [CeOcl("l1", 0.0), CeOcl("gower", 0.0, max_changes=1), CeOcl("l2sq", 1.0)])
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.every(3)
 def test_programs_come_to_the_optimum_of_enumeration(seed: int, method: CeOcl) -> None:
     """However little more the incumbent costs; and to the next best that is apart from it. If nothing costs less than
     a limit, the limit is the bound."""

@@ -117,7 +117,6 @@ def title(method: CeOcl) -> str:
 @pytest.mark.parametrize("target", ["no", "yes"])
 @pytest.mark.parametrize("method", METHODS, ids=title)
 @pytest.mark.parametrize("model", ESTIMATORS)
-@pytest.mark.every(3)
 def test_the_search_finds_the_optimum_of_the_program(model: str, method: CeOcl, target: str) -> None:
     problem = problem_with(model, target)
     assert_same_optimum(method, problem, factuals(problem, 1)[0])
@@ -126,7 +125,6 @@ def test_the_search_finds_the_optimum_of_the_program(model: str, method: CeOcl, 
 @pytest.mark.usefixtures("by")
 @pytest.mark.parametrize("method", [CeOcl("l2sq", separation=0.3), CeOcl("gower", 1e4, separation=0.1)], ids=title)
 @pytest.mark.parametrize("model", ["rf", "gbm"])
-@pytest.mark.every(3)
 def test_further_answers_are_the_optima_of_the_program(model: str, method: CeOcl) -> None:
     problem = problem_with(model)
     assert_same_optimum(method, problem, factuals(problem, 1)[0], n=3)
@@ -152,7 +150,6 @@ def test_answers_may_run_out() -> None:
 @pytest.mark.usefixtures("by")
 @pytest.mark.parametrize("target", ["good", "bad"])
 @pytest.mark.parametrize("model", ["cart", "rf", "gbm"])
-@pytest.mark.every(3)
 def test_every_actionability_is_kept(model: str, target: str, problem_of: Callable[[str], Problem]) -> None:
     """Directions, conditional orders, immutable features, special codes, of every kind; each number may be far out."""
     problem = replace(problem_of(model), target=Label(target))

@@ -113,7 +113,6 @@ def ends(judge: Classifier, rng: np.random.Generator) -> list[Interval]:
 
 @pytest.mark.parametrize("engine", ["search", "milp"])
 @pytest.mark.parametrize("model", REGRESSORS)
-@pytest.mark.every(3)
 def test_an_interval_between_scores_that_the_model_gives(model: str, engine: str) -> None:
     found = []
     for seed in range(2):
@@ -141,7 +140,6 @@ def test_a_probability_between_two_that_the_model_gives(model: str, engine: str)
 
 @pytest.mark.parametrize("engine", ["search", "milp"])
 @pytest.mark.parametrize("model", CLASSIFIERS)
-@pytest.mark.every(3)
 def test_a_class_of_several(model: str, engine: str) -> None:
     """The first of equal classes is predicted, and votes tie: each class from points of another one."""
     rng = np.random.default_rng(0)

@@ -73,7 +73,6 @@ def group_of(problem: Problem, factuals: pd.DataFrame, t_max: int) -> Group:
 @EVERY
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("wanted", ["good", "bad"])
-@pytest.mark.every(3)
 def test_the_total_change_is_the_least(model: str, limited: bool, wanted: str) -> None:
     """By brute force over all covers, for each T; some factuals are equal, and each of them counts."""
     problem = posed(model, limited, wanted)

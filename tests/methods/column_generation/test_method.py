@@ -51,7 +51,6 @@ def test_kernels_are_compiled_by_the_fit(model: str, limited: bool) -> None:
 @EVERY
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("wanted", ["good", "bad"])
-@pytest.mark.every(3)
 def test_the_number_of_points_is_the_least(model: str, limited: bool, wanted: str) -> None:
     """By brute force over all points and groups, for each T, with and without limits on what may change."""
     problem = posed(model, limited, wanted)

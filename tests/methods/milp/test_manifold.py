@@ -211,7 +211,6 @@ def cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("model", "name", "kept"), cases())
-@pytest.mark.every(3)
 def test_the_best_point_of_the_hull_is_found(model: str, name: str, kept: str) -> None:
     """The optimum over all points of the space, or a proof that none of them is left."""
     problem = problem_of(model, kept)
@@ -221,7 +220,6 @@ def test_the_best_point_of_the_hull_is_found(model: str, name: str, kept: str) -
 
 @pytest.mark.parametrize("kept", ["free", "increase", "coded"])
 @pytest.mark.parametrize("model", CLASSIFIERS)
-@pytest.mark.every(3)
 def test_cuts_and_shares_and_whole_hulls_agree(model: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By category or as a whole, by the shares of points or by cuts: one optimum."""
     problem = problem_of(model, kept)
@@ -456,7 +454,6 @@ def test_a_hull_without_points_is_infeasible() -> None:
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
 @pytest.mark.parametrize("name", ["hard", "two", "inf", "penalised", "clusters"])
 @pytest.mark.parametrize("model", ["lr", "rf", "mlp"])
-@pytest.mark.every(3)
 def test_with_little_time_the_answers_are_honest(model: str, name: str, seconds: float) -> None:
     """No point outside, nothing false called proven, no bound above the optimum; as many answers as asked."""
     problem, method = problem_of(model, "increase"), CeOcl("l1", 0.1, **HULLS[name])

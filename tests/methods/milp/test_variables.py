@@ -131,7 +131,6 @@ def test_the_reachable_values_are_the_permitted_ones(feature: Feature, cells: bo
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize(("feature", "cells"), [case for case in CASES if "free" in str(case.id)])
-@pytest.mark.every(3)
 def test_the_cost_of_a_value_is_the_objective(feature: Feature, cells: bool, name: str) -> None:
     """For every factual and every value that it may move to, and so is the change of the count."""
     alone, objective = Alone(feature, cells), OBJECTIVES[name]
@@ -171,7 +170,6 @@ def test_a_scaled_variable_without_an_end_is_refused(bounds: tuple[float, float]
 
 @pytest.mark.parametrize("separation", [0.05, 0.25, 1.0])
 @pytest.mark.parametrize(("feature", "cells"), [case for case in CASES if "free" in str(case.id)])
-@pytest.mark.every(3)
 def test_apart_is_another_category_or_that_far(feature: Feature, cells: bool, separation: float) -> None:
     """The form reaches 1 at exactly the values that are apart from an earlier one."""
     alone = Alone(feature, cells)

@@ -65,7 +65,6 @@ def costs(problem: Problem, factual: pd.DataFrame) -> list[float]:
 
 @pytest.mark.parametrize("engine", ["search", "milp"])
 @pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.every(3)
 def test_a_sum_on_an_end_counts_as_the_model_has_it(name: str, engine: str) -> None:
     """Tenths, whose sums miss 1.5 by rounding or not: by trying every point."""
     ties, found, method = 0, 0, Scorecard({"proximity": 1}, max_changes=None, engine=engine)

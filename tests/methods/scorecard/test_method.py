@@ -99,14 +99,12 @@ SEVERAL = {
 
 @pytest.mark.parametrize("option", SINGLE)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.every(3)
 def test_one_is_the_best_of_all(target: str, option: str) -> None:
     assert agreed(SINGLE[option], TARGETS[target], 1)
 
 
 @pytest.mark.parametrize("option", SEVERAL)
 @pytest.mark.parametrize("target", ["event", "between", "number"])
-@pytest.mark.every(3)
 def test_several_are_the_best_set(target: str, option: str) -> None:
     n, method = SEVERAL[option]
     assert agreed(method, TARGETS[target], n)

@@ -58,7 +58,6 @@ def related(
 
 @pytest.mark.parametrize("option", METHODS)
 @pytest.mark.parametrize("names", [*((name,) for name in RELATED), ("line", "linked"), ("slope", "either")])
-@pytest.mark.every(3)
 def test_the_best_of_all_values(names: tuple[str, ...], option: str) -> None:
     """The cost is that of the cheapest bins that hold values which keep the relations; these are such values."""
     (n, method), met, lost = METHODS[option], 0, 0

@@ -22,7 +22,6 @@ from methods.scorecard.method import _Setup
 @pytest.mark.parametrize("most", [None, 4, 1])
 @pytest.mark.parametrize("size", [60, 130])
 @pytest.mark.parametrize("wanted", ["yes", "no"])
-@pytest.mark.every(3)
 def test_what_adds_up_is_proven(size: int, most: int | None, wanted: str) -> None:
     """Optima are those of scipy's solver, also beyond one machine word of features; none where it has none."""
     problem = wide(size, wanted)
