@@ -110,6 +110,7 @@ def test_everything_global_is_put_back(
     """Generators of Python, numpy and torch, the environment, frames; no file is left, and nothing is printed."""
     import torch
 
+    compat.library()  # imports Matplotlib, which keeps a list of fonts where it finds none, as in another home
     method, (problem, factuals) = method_of(name), compas("rf") if name == "focus" else question
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
