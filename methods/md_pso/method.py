@@ -145,7 +145,8 @@ class MdPsoExplainer:
             if pulling:
                 pulled, whose = pull_back(swarms, points, owner, soon)
                 points, owner = np.concatenate([points, pulled]), np.concatenate([owner, whose])
-                points, owner = swarms.best_of(points, owner, most if soon.passed else None)
+                if soon.passed:
+                    points, owner = swarms.best_of(points, owner, most)
             valid, merit = swarms.verdict(points, owner)
             for place, s in enumerate(lacking):
                 mine = valid & (owner == place)
