@@ -25,7 +25,10 @@ from harness.core.target import Interval, Label
 from harness.models import torch_mlp
 from harness.models import train as models
 
-THINNED = ("tests/certificate/", "tests/methods/", "tests/metrics/", "tests/models/")  # folders of tests of many cases
+THINNED = (  # folders and files of tests whose many cases take long
+    "tests/certificate/test_parts.py", "tests/methods/", "tests/metrics/test_together.py",
+    "tests/models/test_composite.py", "tests/models/test_composite_classes.py", "tests/models/test_train.py",
+)  # fmt: skip
 MANY, EVERY = 4, 5
 CONF = Path(__file__).parents[1] / "conf"
 ROWS = 200
@@ -124,7 +127,7 @@ def train(model: str, discrete: bool = False) -> Problem:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the cases that ``every`` leaves to the slow tests: the same in every run, and never all of a test.
 
-    Where a test of methods or models says nothing, and has ``MANY`` cases or more, one of ``EVERY`` is asked each time.
+    Where a test of ``THINNED`` says nothing, and has ``MANY`` cases or more, one of ``EVERY`` is asked each time.
     """
     quick = [item for item in items if not item.get_closest_marker("slow")]
     cases = Counter(item.nodeid.partition("[")[0] for item in quick)

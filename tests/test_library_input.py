@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from harness.core.errors import DatasetError, HarnessError
+from harness.core.method import equal
 from harness.data import load_csv
 from harness.data.in_memory import check_frame
 from harness.execution.task import Task
@@ -280,6 +281,8 @@ def test_methods_of_arrays_are_asked_again(question: Task, refused: list[int]) -
     """Two that are equal but for being two compare by element."""
     found = [explain(Weighted(weights=np.ones(3)), question, refused[0]) for _ in range(2)]
     assert found[0].answers == found[1].answers
+    ones, zeros = Weighted(weights=np.ones(3)), Weighted(weights=np.zeros(3))
+    assert (equal(ones, ones), equal(ones, zeros)) == (True, False)
 
 
 def test_measure_says_of_what_it_is_not_of() -> None:

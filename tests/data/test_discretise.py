@@ -16,7 +16,8 @@ from harness.core.errors import DatasetError
 from harness.core.space import Feature, Kind
 from harness.data import Dataset, Source, load_csv, load_dataset
 from harness.data.csv_factuals import read_factuals
-from harness.data.discretise import Discretisation
+from harness.data.dataset import Reading
+from harness.data.discretise import Discretisation, Intervals
 from harness.evaluation.checker import permitted
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -221,3 +222,9 @@ def test_a_csv_of_ones_own(tmp_path: Path) -> None:
 def test_it_is_set_like_any_other_setting() -> None:
     """Without the plus signs that Hydra wants for what a YAML does not name."""
     assert readable("dataset.discretise=quantile") == "++dataset.discretise=quantile"
+
+
+def test_what_fills_a_gap_of_a_number_that_was_cut_is_an_interval() -> None:
+    cut = Intervals((1, 4), ("0", "1 to 3", ">= 4"))
+    reading = Reading(fills={"age": np.float64(3.0), "height": 3.0}, intervals={"age": cut})
+    assert (reading.filler("age"), reading.filler("height"), reading.filler("city")) == ("1 to 3", 3.0, None)

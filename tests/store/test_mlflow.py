@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import math
+import os
 import sqlite3
 import subprocess
 import sys
@@ -18,14 +20,26 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
+from sklearn.tree import DecisionTreeClassifier
+from support.tables import GRANTED, started
 
+from harness.cli import mlflow_run
+from harness.cli.process import SWEEP
 from harness.core import packages
 from harness.core.errors import HarnessError
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from harness.evaluation.study import Study
+from harness.models.train import train
+from harness.reports.kept import keep
 from harness.store import mlflow
+from metrics import _example as loans
 
 ADDRESS = "/#/experiments/7/runs?viewStateShareKey=ce-harness"
 
@@ -281,3 +295,48 @@ def test_a_server_that_goes_while_it_is_asked_is_one_sentence(monkeypatch: pytes
     monkeypatch.setattr(mlflow, "_client", lambda: SimpleNamespace(get_experiment_by_name=refused))
     with pytest.raises(HarnessError, match="it does not answer"):
         mlflow.page("study")
+
+
+MOVED = "status: 0 → 1; y: 0 → 1"
+
+
+def test_columns_of_answers_keep_out_of_the_way_of_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two features is called as a column of ours is: the answer's own is beside it, and neither is lost."""
+    space = Space(tuple(Feature(name, "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0)) for name in ("status", "y")))
+    frame = pd.DataFrame({"status": [0.0, 1.0], "y": [0.0, 1.0]})
+    labels = np.array(["no", "yes"], dtype=object)
+    classifier = train(DecisionTreeClassifier(max_depth=1), space, frame, labels, ("no", "yes"), 0.5)
+    problem = Problem(space, classifier, frame, labels, Label("yes"))
+    run = started(tmp_path, problem, frame.iloc[[0]], [{"status": 1.0, "y": 1.0}])
+    run.update(fingerprint="one", experiment="study")
+    tables: list[pd.DataFrame] = []
+    monkeypatch.setenv(SWEEP, "1")
+    hydra = SimpleNamespace(overrides=SimpleNamespace(task=[]))
+    monkeypatch.setattr(mlflow_run, "HydraConfig", SimpleNamespace(get=lambda: hydra))
+    monkeypatch.setattr(mlflow_run.tracking, "log_stored", lambda *given: tables.append(given[3]))
+    mlflow_run.log_run(run, {"factuals": 1})
+    assert tables[0].to_dict("records") == [
+        {"factual": 0, "ce": 1, "status_": "FOUND", "verdict": "accepted", "status": 1.0, "y": 1.0, "changes": MOVED}
+    ]
+
+
+def test_of_two_sweeps_that_end_together_one_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one makes the study's run no other may."""
+    busy: list[bool] = []
+
+    def made(*_: Any) -> None:
+        other = os.open(tmp_path, os.O_RDONLY)
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            busy.append(False)
+        except BlockingIOError:
+            busy.append(True)
+        finally:
+            os.close(other)
+
+    started(tmp_path, loans.problem, loans.factual, [GRANTED])
+    monkeypatch.setattr(mlflow, "there", lambda: True)
+    monkeypatch.setattr(mlflow, "log_study", made)
+    keep(Study.of(tmp_path), tmp_path)
+    made()
+    assert busy == [True, False]
