@@ -26,7 +26,6 @@ FEW = 4  # changes up to which moves are gone through before there is a program 
 BUDGET = 200_000  # steps between looks at the clock
 WORD = 63  # bits of a mask
 FLOOR, LISTING = 0.7, 0.9  # shares of the time left for the cheapest choice alone, and for a list of them
-TURNS = 0.5  # and for one after another
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +246,7 @@ class Search:
         if any(one.complete and not len(one.picks) for one in least):
             return _none(True)
         floors = np.array([one.bound for one in least])
-        room, found = FIRST * n, self._in_turn(n, forms, least[0], _part(deadline, TURNS))
+        room, found = FIRST * n, self._in_turn(n, forms, least[0], deadline)
         caps[0] = found.cost
         alone = caps - (n - 1) * floors  # the most that one choice may cost beside the cheapest others
         while True:
@@ -300,7 +299,8 @@ class Search:
             return _none(False)
         picks, parts, costs = [], [], []
         for turn in range(n):
-            listed = search.cheapest(forms, np.array([math.inf]), 1, deadline) if turn else least
+            part = _part(deadline, 1.0 / (n - turn + 1))  # as much for each of those left, and for the list of them
+            listed = search.cheapest(forms, np.array([math.inf]), 1, part) if turn else least
             if not len(listed.picks):
                 return _none(False)
             own = listed.picks[0]
@@ -377,8 +377,10 @@ class Search:
         path = SetPath(np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros((n, count)), best)
         choices, rules = Choices(listed.costs, features, options), SetRules(caps, floors, separated, penalty)
         ended = False
-        while not ended and not deadline.passed:
+        while not ended:  # also where the list took all of the time
             ended = kernels.together(tuple(choices), tuple(rules), tuple(path), BUDGET)
+            if deadline.passed:
+                break
             if not ended and best[0] < 0 and not known.choices and self._too_many(n, deadline):
                 return _none(True)
         if best[0] < 0:

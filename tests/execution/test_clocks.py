@@ -209,8 +209,8 @@ def test_a_set_up_that_compiled_is_measured_again(
         assert len(took) == sum(fits[: run + 1])
         for outcome in outcomes:
             assert (outcome.compile_seconds > 0) == compiled[run]
-            apart = took[-1] - outcome.fit_seconds
-            assert apart == pytest.approx(outcome.compile_seconds, rel=0.5, abs=0.1)
+            apart = took[-1] - outcome.fit_seconds  # less by what the fit does beside, which a busy machine draws out
+            assert apart == pytest.approx(outcome.compile_seconds, rel=0.5, abs=0.1 if compiled[run] else 0.5)
             assert outcome.setup_seconds is not None
             assert outcome.setup_seconds > took[-1]
     assert (tmp_path / "kernels").exists() == (cache and not first_use)

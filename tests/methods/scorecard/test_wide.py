@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from harness.core.method import Deadline
 from harness.core.space import values_of
 from harness.core.target import Label
 from methods.scorecard import Scorecard, branch, search
+from methods.scorecard.branch import Branching
 from methods.scorecard.method import _Setup
+from methods.scorecard.records import Kept
 
 
 @pytest.mark.parametrize("most", [None, 4, 1])
@@ -91,6 +94,34 @@ def test_many_features_without_a_limit_on_changes(n: int) -> None:
             (answer,) = found.answers
             assert answer.bound is not None
             assert 0.0 < answer.bound <= answer.objective
+
+
+def test_a_list_that_took_all_of_the_time_still_gives_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choices met are put together at least once, however late it is."""
+    monkeypatch.setattr(search, "LISTING", 2.0)
+    problem = wide(60)
+    (factual,) = refused(problem, 2)[1:]
+    explainer = Scorecard(max_changes=None).fit(problem)
+    found = explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(0.5))
+    assert [answer.status for answer in found.answers] == [Status.FOUND] * 3
+
+
+def test_each_choice_in_turn_has_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of three that share no value is the first that its search meets because those before it took the time."""
+    given, cheapest = list[float](), Branching.cheapest
+
+    def noted(self: Branching, weights: np.ndarray, cap: float, kept: Kept, deadline: Deadline) -> Any:
+        given.append(deadline.left)
+        return cheapest(self, weights, cap, kept, deadline)
+
+    monkeypatch.setattr(Branching, "cheapest", noted)
+    problem = wide(60)
+    (factual,) = refused(problem, 2)[1:]
+    explainer = Scorecard(max_changes=None, diversity=["values"]).fit(problem)
+    found = explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(2.0))
+    assert [answer.status for answer in found.answers] == [Status.FOUND] * 3
+    _compiled, _first, second, third, *_ = given
+    assert third > 0.5 * second
 
 
 def test_sets_of_features_beyond_a_word_are_told_apart() -> None:
