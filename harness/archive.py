@@ -114,7 +114,7 @@ def _verify(options: argparse.Namespace) -> int:
     wrong = check([options.file], doubts=misstated)
     print(
         "not looked at again: proofs, but by what other methods found; scores that need training rows or "
-        "ask the model, as of plausibility and robustness"
+        "ask the model, as of plausibility and robustness; tables for readers, as counterfactuals.csv"
     )
     return int(bool(unlike or wrong))
 

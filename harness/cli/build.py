@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -363,10 +364,18 @@ def _instantiate(config: Any, what: str) -> Any:
         return instantiate(config, _convert_="all")
     except (ImportError, TypeError, ValueError, InstantiationException) as fault:
         top = path.partition(".")[0]
-        if top in {"methods", "metrics", "harness"} and Path(f"{top}.py").is_file():
-            raise HarnessError(f"{what} cannot be set up: {top} is a package of ours; rename {top}.py.") from fault
+        for theirs in _namesakes(top):
+            raise HarnessError(f"{what} cannot be set up: {top} is a package of ours; rename {theirs}.") from fault
         cause = fault.__cause__ if isinstance(fault, InstantiationException) else None
         raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause or fault).splitlines()[:2])}") from fault
+
+
+def _namesakes(top: str) -> list[str]:
+    """What lies here and is called as one of our packages is, which is imported instead."""
+    if top not in {"methods", "metrics", "harness"}:
+        return []
+    ours = Path(str(import_module(top).__file__)).parent
+    return [name for name in (f"{top}.py", top) if Path(name).exists() and Path(name).resolve() != ours]
 
 
 def metrics_of(config: Mapping[str, Any]) -> list[Metric]:

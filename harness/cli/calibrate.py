@@ -21,7 +21,7 @@ from harness.evaluation.pace import Calibration, machine_of
 from harness.evaluation.study import latest
 from harness.execution.experiment import entropy
 from harness.execution.pool import Limits, Pool
-from harness.store.archive import ANSWERS, SWEEPS, Archive, answers_of, pack
+from harness.store.archive import ANSWERS, SWEEPS, Archive, pack, unpacked_anew
 from harness.store.rows import plain_row
 from harness.store.run import StoredRun
 
@@ -44,7 +44,7 @@ def calibrate(file: Path, methods: Sequence[str], tasks: Sequence[str] = ()) -> 
         Where the archive has no runs of the three by another machine, where its data are others than here, and where
         the methods do not agree on a factor. Nothing is written then.
     """
-    archive, study = Archive(file), answers_of(file)
+    study = unpacked_anew(Archive(file))
     target = machine_of({"environment": machine()})
     found = []
     for source, runs in _by_machine(study, methods, tasks).items():
@@ -60,6 +60,8 @@ def calibrate(file: Path, methods: Sequence[str], tasks: Sequence[str] = ()) -> 
     for each in found:
         if each.doubt:
             raise HarnessError(f"{file} is not calibrated: {each.doubt}; name other methods with --methods.")
+    archive = Archive(file)  # others may have written to it meanwhile
+    study = unpacked_anew(archive)
     with tempfile.TemporaryDirectory() as temporary:
         notes = {path.name: path for path in (study / SWEEPS).iterdir()}
         for each in found:

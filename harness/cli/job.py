@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.cli import build
 from harness.cli.arguments import sentence
 from harness.cli.build import build_task, names_of
-from harness.cli.environment import environment
+from harness.cli.environment import environment, machine
 from harness.cli.fingerprint import fingerprint_of
 from harness.cli.mlflow_run import log_run
 from harness.cli.process import (
@@ -40,6 +42,7 @@ from harness.core.method import prepare
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
 from harness.evaluation.contest import metric_paths, metrics_of
+from harness.evaluation.pace import machine_of
 from harness.evaluation.study import EQUATIONS, SCORES, read_scores
 from harness.execution.experiment import Workers, run, run_groups
 from harness.execution.pool import Limits, Pool
@@ -91,6 +94,8 @@ def _label(names: Mapping[str, str]) -> str:
 def _note(record: Path, **line: Any) -> None:
     record.parent.mkdir(parents=True, exist_ok=True)
     with record.open("a") as file:
+        with suppress(OSError):  # where there are no locks; a server's disk may lose one of two lines at once
+            fcntl.flock(file, fcntl.LOCK_EX)
         file.write(json.dumps(line) + "\n")
 
 
@@ -191,6 +196,8 @@ def _answer(
         }
         equations = next(iter(task.problems.values())).equations
         stored.start(meta, dataset.space, task.classifier, task.targets, None, task.factuals, equations)
+    elif (here := machine_of({"environment": machine()})) not in machine_of(stored.meta).split(" and "):
+        stored.update(also_on=[*stored.meta.get("also_on", ()), here])  # its seconds are of neither alone
     count, seed, group = plain["n_counterfactuals"], plain["seed"], plain["group"]
     seconds = plain["group_time_limit" if group else "time_limit"]
     limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])

@@ -27,11 +27,13 @@ from harness.core import packages
 from harness.core.errors import HarnessError
 from harness.core.packages import CONF
 
+CLUSTERS = {"ray", "submitit"}  # modules of the errors that end a sweep with one of its runs
 INFO = "harness.cli.info"  # imported only where it is asked for, as it loads pooch, psutil and numba
 
 # Where a job runs in another process, importing this module is all the set-up it gets.
 composition.quicken()
 OmegaConf.register_new_resolver("study_name", lambda *, _root_: study_name(_root_.study, _root_.hydra), replace=True)
+OmegaConf.register_new_resolver("cores", lambda jobs, threads: int(jobs) * int(threads), replace=True)
 
 
 def main() -> None:
@@ -67,6 +69,12 @@ def main() -> None:
         sys.exit(1)
     except OSError as fault:
         log.error("%s cannot be written (%s); give another output_dir.", fault.filename or "a file", fault.strerror)
+        sys.exit(1)
+    except Exception as fault:
+        if type(fault).__module__.partition(".")[0] not in CLUSTERS:
+            raise
+        lost = "a run was ended by the cluster (%s); what was answered is kept, and the same command goes on from there"
+        log.error(lost, str(fault).partition("\n")[0] or type(fault).__name__)
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
 
@@ -117,7 +125,7 @@ class SearchPath(SearchPathPlugin):
     asked: ClassVar[list[str]] = []  # of the command line: file:///path/to/conf, pkg://package.conf, or a plain path
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        known = [CONF]
+        known = [CONF.resolve()]
         for where in self.asked:
             scheme, _, path = where.rpartition("://")
             named = scheme == "pkg"
@@ -134,9 +142,12 @@ class SearchPath(SearchPathPlugin):
 
     def _append(self, who: str, folder: Path | None, search_path: ConfigSearchPath, known: list[Path]) -> None:
         assert folder is not None
+        folder = folder.resolve()
+        if folder in known:  # $PWD/conf, in a clone
+            return
         for name in plugins.hidden(folder, known):
             log.warning("%s has a %s that is never used, since another comes before it; rename it.", who, name)
-        search_path.append(who, f"file://{folder.resolve()}")
+        search_path.append(who, f"file://{folder}")
         known.append(folder)
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.core.explanation import Status
-from harness.evaluation.pace import machine_of
+from harness.evaluation.pace import calibrated, machine_of
 from harness.evaluation.study import SCORES, SHOWN, as_text, identity, named, posed, settings
-from harness.store.archive import ANSWERS, SWEEPS, Archive, answers_of, pack
+from harness.store.archive import ANSWERS, SWEEPS, Archive, answers_of, pack, unpacked_anew
 from harness.store.run import StoredRun, model_of
 
 LIMITS = ("time_limit", "group_time_limit", "memory_limit", "threads", "n_counterfactuals")  # settings
-LATER = {"scored", "logged", "retrained", "objective", "setup"}  # of what is noted of a run, after it began
+LATER = {"scored", "logged", "retrained", "objective", "setup", "also_on"}  # of what is noted of a run, after it began
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
         Where the question or the estimator of a task, or the answers of a run, are not the same in all.
     """
     archives = [Archive(file) for file in files]
+    folders = [unpacked_anew(archive) for archive in archives]  # what is in the files, whatever became of copies
     pieces = pieces_of(archives)
     if differing := list(differences(pieces)):
         more = f"; and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
@@ -132,17 +133,27 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
             left_out.append(f"{piece} has more lines or scores than {kept_one}")
         elif piece.size > held.size:
             longest[piece.run] = piece
-    notes: dict[str, Path] = {}
-    for path in (path for file in files for path in (answers_of(file) / SWEEPS).iterdir()):
-        size = notes.setdefault(path.name, path).stat().st_size
-        if path.suffix == ".jsonl" and path.stat().st_size > size:  # a sweep that went on
-            notes[path.name] = path
-    pack(
-        archives[0].manifest["study"], {run: piece.stored.path for run, piece in longest.items()}, notes.values(), into
-    )
+    runs = {run: piece.stored.path for run, piece in longest.items()}
+    pack(archives[0].manifest["study"], runs, _notes(folders), into)
     kept = [piece.meta for piece in longest.values()]
     said = f"{into}: {len(longest)} runs of {len(archives)} archives"
     return [said, *left_out, *machines(kept), *limits(kept)]
+
+
+def _notes(folders: Iterable[Path]) -> list[Path]:
+    """Of the records of several studies those that are kept: of one name the first, but for a sweep that went on; and
+    of two machines one calibration, whichever way round."""
+    kept: dict[str, Path] = {}
+    for folder in folders:
+        known = calibrated(kept.values())
+        for path in sorted((folder / SWEEPS).iterdir()):
+            if (held := kept.get(path.name)) is None:
+                better = not calibrated([path]) & known
+            else:
+                better = path.suffix == ".jsonl" and path.read_bytes().startswith(held.read_bytes())
+            if better:
+                kept[path.name] = path
+    return list(kept.values())
 
 
 def pieces_of(archives: Iterable[Archive]) -> list[Piece]:

@@ -16,20 +16,23 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError, short
+from harness.core.explanation import Reason
+from harness.evaluation.scoring import group_table, limit_of
 from harness.store.archive import SWEEPS
+from harness.store.run import StoredRun
 
 METHODS = 3  # behind a factor
 FEWEST = 5  # questions of each of them
 WIDEST = 1.5  # the greatest ratio by the least: methods that differ more make no factor
-TIMES = ["seconds", "cpu_seconds", "model_seconds"]  # columns of scores that a factor changes
+TIMES = ["seconds", "cpu_seconds", "model_seconds"]  # columns of scores that a factor changes; first, with a limit
 PREFIX = "calibration-"
 
 
 def machine_of(meta: Mapping[str, Any]) -> str:
-    """The machine of a run, in words: its processor, and how many cores it has."""
+    """The machine of a run, in words: its processor, and how many cores it has; all that it went on on."""
     known = meta.get("environment") or {}
     cores = f", {known['cores']} cores" if "cores" in known else ""
-    return f"{known.get('cpu') or 'a processor that was not noted'}{cores}"
+    return " and ".join([f"{known.get('cpu') or 'a processor that was not noted'}{cores}", *meta.get("also_on", ())])
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,12 @@ def calibrations(study: Path) -> list[Calibration]:
     return [_read(path) for path in sorted((study / SWEEPS).glob(f"{PREFIX}*.json"))]
 
 
+def calibrated(notes: Iterable[Path]) -> set[frozenset[str]]:
+    """The pairs of machines that some records of sweeps are calibrations of."""
+    found = (_read(path) for path in notes if path.match(f"{PREFIX}*.json"))
+    return {frozenset((each.source, each.target)) for each in found}
+
+
 def _read(path: Path) -> Calibration:
     try:
         found = json.loads(path.read_text())
@@ -119,10 +128,21 @@ def scaled(scores: pd.DataFrame, pace: float, limit: float, stopped: Callable[[]
     """
     if math.isnan(pace) or pace == 1.0:
         return scores
-    moved = (scores["coverage"] > 0) & ~scores.index.astype(str).isin(list(stopped()))
-    times = {name: (scores[name] * pace).where(moved, scores[name]) for name in TIMES if name in scores}
-    times["seconds"] = times["seconds"].clip(upper=np.maximum(scores["seconds"], limit))
-    return scores.assign(**times)
+    ended = ~scores.index.astype(str).isin(list(stopped()))
+    times = {name: (scores[name] * pace).where(ended, scores[name]) for name in TIMES[1:] if name in scores}
+    return scores.assign(seconds=_brought(scores["seconds"], pace, limit, ended & (scores["coverage"] > 0)), **times)
+
+
+def grouped(run: StoredRun, pace: float) -> pd.DataFrame:
+    """What ``scoring.group_table`` has of a run, with its seconds so."""
+    table, stopped = group_table(run), [line["group"] for line in run.groups() if line.get("reason") == Reason.TIME_LIMIT]
+    moved = pd.Series(~table.index.isin(stopped) & (not math.isnan(pace)), table.index)
+    return table.assign(seconds=_brought(table["seconds"], pace, limit_of(run.meta), moved))
+
+
+def _brought(seconds: pd.Series, pace: float, limit: float, moved: pd.Series) -> pd.Series:
+    """Seconds times the factor, where ``moved`` says so; none come to more than the limit by it."""
+    return (seconds * pace).where(moved, seconds).clip(upper=np.maximum(seconds, limit))
 
 
 def paces(

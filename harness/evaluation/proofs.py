@@ -51,7 +51,7 @@ class Found:
         if objective is None or objective.domain or run.groups() or _of_sets(run.meta) or not proven:
             return [], 0
         (frame, _), asked, imposed = run.factuals(), questions(run), run.equations if objective.causal else ()
-        said, held, fine = [], 0, _satisfied(run)
+        said, held, fine = [], 0, satisfied(run)
         for row, bound in proven:
             if row["factual"] in fine or not (points := self.points.get(asked[row["factual"]])):
                 continue
@@ -93,7 +93,7 @@ def _of_sets(meta: Mapping[str, Any]) -> bool:
     return meta["n_counterfactuals"] > 1 and (apart or any(name.startswith("diversity_") for name in rewards))
 
 
-def _satisfied(run: StoredRun) -> set[Any]:
+def satisfied(run: StoredRun) -> set[Any]:
     """Of whom the model already says what is wanted."""
     (frame, targets), classifier, found = run.factuals(), run.classifier, set[Any]()
     for target in set(targets.values()):

@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 
 from harness.core.explanation import Status
-from harness.core.tolerances import CLAIM, READING, VALUE_TIE
+from harness.core.gaps import same
+from harness.core.tolerances import CLAIM, OPTIMALITY_GAP, READING, VALUE_TIE
 from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
 from harness.evaluation.contest import metric_paths, metrics_of
 from harness.evaluation.lookup import packaged
-from harness.evaluation.study import SCORES, read_scores
+from harness.evaluation.proofs import satisfied
+from harness.evaluation.study import LATER, SCORES, read_scores, settings
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun
 
 FROM_ROWS = {"distance", "diversity"}  # families of metrics that need no model and no training rows
+FOUND = {Status.OPTIMAL, Status.FOUND}  # of rows with a counterfactual
+TIMES = ("seconds", "cpu_seconds", "model_seconds", "fit_seconds")  # of a row
 SAID = ("verdict", "valid", "incoherent", "violations", "limits", "region")  # of a verdict
 
 
@@ -66,9 +70,9 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
         yield "its scores are of other questions than its answers"
         return
     ours, theirs = (table.loc[counts.index, shown].to_numpy(float) for table in (counts, scores))
-    same = np.isclose(ours, theirs, rtol=READING, atol=VALUE_TIE, equal_nan=True).all(axis=0)
-    if not same.all():
-        names = ", ".join(name for name, fine in zip(shown, same, strict=True) if not fine)
+    equal = np.isclose(ours, theirs, rtol=READING, atol=VALUE_TIE, equal_nan=True).all(axis=0)
+    if not equal.all():
+        names = ", ".join(name for name, fine in zip(shown, equal, strict=True) if not fine)
         yield f"its scores do not follow from its answers: {names}"
 
 
@@ -88,18 +92,35 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _mistold(run: StoredRun) -> Iterator[str]:
-    """Sentences about rows that say what their seconds, or the model, do not."""
-    rows, limit, (frame, targets) = run.rows(), scoring.limit_of(run.meta), run.factuals()
+    """Sentences about rows that say what their values, seconds and bounds, or the model, do not."""
+    rows, limit, (frame, _) = run.rows(), scoring.limit_of(run.meta), run.factuals()
     if math.isnan(limit):
         yield "its limit of time is not on record"
     elif timed := {row["factual"] for row in rows if row["late"] != (row["seconds"] > limit)}:
         yield f"{len(timed)} questions are late by their seconds, or are not, and it says otherwise"
-    if odd := {row["factual"] for row in rows if not 0.0 <= row["seconds"] < math.inf}:
+    if odd := {row["factual"] for row in rows if not all(0.0 <= (row.get(name) or 0.0) < math.inf for name in TIMES)}:
         yield f"{len(odd)} questions took no time that there is"
-    fine = {row["factual"] for row in rows if row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED}
-    wrong = 0
-    for target in {targets[factual] for factual in fine}:
-        those = [factual for factual in frame.index if factual in fine and targets[factual] == target]
-        wrong += int((~target.holds(run.classifier, frame.loc[those])).sum())
-    if wrong:
-        yield f"{wrong} people are left out as having what is wanted, of whom the model says otherwise"
+    out = {row["factual"] for row in rows if row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED}
+    fine, grouped = satisfied(run), bool(run.groups())
+    if wrong := out - fine:
+        yield f"{len(wrong)} people are left out as having what is wanted, of whom the model says otherwise"
+    left_out = not grouped and settings(run.meta)["satisfied"] == LATER["satisfied"]
+    if wrong := {row["factual"] for row in rows if left_out} & fine - out:
+        yield f"{len(wrong)} people have what is wanted, and are not left out"
+    if torn := [row for row in rows if (row["status"] in FOUND) != (row["row"] is not None)]:
+        yield f"{len(torn)} answers have a counterfactual and are said to have none, or the other way round"
+    if vain := [row for row in rows if row["status"] == Status.OPTIMAL and not (grouped or _closed(row))]:
+        yield f"{len(vain)} answers are said to be optimal, and their bounds do not say so"
+    origins = dict(zip(frame.index, frame.to_dict("records"), strict=True))
+    if copies := [row for row in rows if row["row"] and _equal(row["row"], origins[row["factual"]])]:
+        yield f"{len(copies)} answers are the person asked about"
+
+
+def _closed(row: Mapping[str, Any]) -> bool:
+    """Whether an answer's objective is no more than its bound."""
+    value, bound = row["objective"], row["bound"]
+    return None not in (value, bound) and value - bound <= OPTIMALITY_GAP * (1.0 + READING) * max(1.0, abs(value))
+
+
+def _equal(row: Mapping[str, Any], origin: Mapping[str, Any]) -> bool:
+    return all(same(row.get(name), value) for name, value in origin.items())

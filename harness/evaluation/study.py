@@ -152,9 +152,8 @@ class Entry:
         """Means over groups of what ``scoring.score`` has of them, by its names; empty where people were asked."""
         if scoring.GROUPED[0] not in self.table:
             return {}
-        paces = (1.0 if math.isnan(factor) else factor for factor in self.paces or [1.0] * len(self.runs))
-        tables = zip(map(scoring.group_table, self.runs), paces, strict=True)
-        means = pd.concat([table.assign(seconds=table["seconds"] * factor) for table, factor in tables]).mean()
+        paces = self.paces or [1.0] * len(self.runs)
+        means = pd.concat([pace.grouped(run, factor) for run, factor in zip(self.runs, paces, strict=True)]).mean()
         return {name: float(means[name.partition("/")[2]]) for name in scoring.GROUPED}
 
     @property

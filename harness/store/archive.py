@@ -80,7 +80,7 @@ def pack(study: str, runs: Mapping[str, Path], sweeps: Iterable[Path], file: Pat
     }
     text = json.dumps(manifest, indent=1).encode()
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.tmp")
+    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(zipped({MANIFEST: text, **members}, {MANIFEST}))
         Archive(temporary)  # whoever deletes the folder now can rely on it
@@ -413,6 +413,8 @@ def unpack(file: Path, folder: Path) -> None:
         archive.unpack(made := Path(temporary) / folder.name)
         with contextlib.suppress(OSError):
             made.replace(folder)
+            return
+        if has_answers(folder):  # another command has unpacked it meanwhile, and may have gone on from it
             return
         (folder / SWEEPS).mkdir(parents=True, exist_ok=True)
         for note in (made / SWEEPS).iterdir():

@@ -330,6 +330,9 @@ class _Explainer:
         moves = self.setup.finder.moves(origin)
         none = True  # proven of all larger sets that were asked for
         for count in range(n, 0, -1):
+            if count > 1 and deadline.passed:  # what is left is one, which takes the least
+                none = False
+                continue
             until = deadline if count == 1 else Deadline.after(TRIED * deadline.left)
             found = self._best(self.setup, origin, moves, count, until)
             if found.choices:
@@ -355,10 +358,10 @@ class _Explainer:
         found, caps = Sets((), np.empty((0, 4)), math.inf, -math.inf, False), [math.inf] * len(forms)
         exact = True  # whether the optima of the levels before are known, and not but for an error of the program
         for level in range(len(forms)):
-            order = [level, *range(level)]
+            order, before = [level, *range(level)], found
             found = engine.best(n, [forms[q] for q in order], np.array([caps[q] for q in order]), deadline)
-            if level and not found.choices:  # those of the level before are left
-                found = replace(found, proven=False)
+            if level and not found.choices:  # those of the level before are left, and keep to all caps
+                found = replace(before, bound=-math.inf, proven=False)
             if level and not exact:
                 found = replace(found, bound=-math.inf)
             if not found.choices or not found.proven:

@@ -69,7 +69,7 @@ class ScorecardProgram:
                 found = replace(found, bound=exact, infeasible=False)  # points that keep them are cut off: no proof
             exact = found.bound
             if found.x is None:
-                return Sets((), np.empty((0, 4)), math.inf, math.inf, found.infeasible)
+                return Sets((), np.empty((0, 4)), math.inf, math.inf if found.infeasible else exact, found.infeasible)
             taken = found.x[columns] > 0.5
             choices = [np.flatnonzero(row) for row in taken]
             wrong = ~self.rules.accepted(self.moves.score + taken @ self.gain, choices)

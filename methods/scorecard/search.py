@@ -215,12 +215,26 @@ class Search:
                 cap = known + COST_TIE * max(1.0, abs(known))  # which is to find them again, its sums rounded otherwise
                 whole = cap > caps[0] or math.isinf(cap)
                 cap = min(float(caps[0]), cap)
-                return _listed(found, weights, *self.branching.cheapest(weights[0], cap, found, deadline), whole)
+                return _listed(
+                    found, weights, *self._again(weights[0], cap, found, int(path.state[1]), deadline), whole
+                )
         least = math.inf
         for d in range(int(path.state[0]) + 1):  # what each depth of the search still has before it
             rest = bounds.tail[0, path.place[d], most - d]
             least = min(least, float(bounds.base[0] + path.bounds[d, 0] + rest))
         return _listed(found, weights, ended, least, int(path.state[1]))
+
+    def _again(
+        self, weights: np.ndarray, cap: float, found: Kept, held: int, deadline: Deadline
+    ) -> tuple[bool, float, int]:
+        """As ``Branching.cheapest``, which finds what is held already too, or else it stays."""
+        before = [part[:held].copy() for part in found]
+        ended, least, many = self.branching.cheapest(weights, cap, found, deadline)
+        if many >= held:
+            return ended, least, many
+        for part, kept in zip(found, before, strict=True):
+            part[:held] = kept
+        return False, least, held
 
     def _bounds(self, weights: np.ndarray) -> Bounds:
         """The Lagrangian bounds of forms with these weights, shape (forms, 4)."""
@@ -299,6 +313,8 @@ class Search:
             return _none(False)
         picks, parts, costs = [], [], []
         for turn in range(n):
+            if turn and deadline.passed:
+                return _none(False)
             part = _part(deadline, 1.0 / (n - turn + 1))  # as much for each of those left, and for the list of them
             listed = search.cheapest(forms, np.array([math.inf]), 1, part) if turn else least
             if not len(listed.picks):

@@ -132,11 +132,19 @@ def test_a_value_of_the_wrong_type_is_named(given: dict[str, Any], words: str) -
     assert mistyped(Swarm, given) == words
 
 
-def test_a_module_named_as_a_package_of_ours_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "metrics").with_suffix(".py").touch()
+@pytest.mark.parametrize("suffix", [".py", ""])
+def test_a_module_named_as_a_package_of_ours_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """A file, or a folder of modules; the package itself, in a clone, is none of them."""
+    mine = OmegaConf.create({"_target_": ".".join(("metrics", "mine", "Mine"))})
+    with pytest.raises(HarnessError, match=r"mine cannot be set up: (?!.*package of ours)"):
+        build._instantiate(mine, "mine")
+    theirs = (tmp_path / "metrics").with_suffix(suffix)
+    theirs.touch() if suffix else theirs.mkdir()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(HarnessError, match=r"mine cannot be set up: metrics is a package of ours; rename metrics\.py"):
-        build._instantiate(OmegaConf.create({"_target_": ".".join(("metrics", "Mine"))}), "mine")
+    with pytest.raises(HarnessError, match=rf"cannot be set up: metrics is a package of ours; rename {theirs.name}\."):
+        build._instantiate(mine, "mine")
 
 
 def test_what_fits_or_cannot_be_judged_is_taken() -> None:

@@ -17,7 +17,7 @@ from harness.cli.environment import machine
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.evaluation.pace import calibrations, machine_of
 from harness.execution.pool import Outcome
-from harness.store.archive import answers_of
+from harness.store.archive import Archive, answers_of, pack
 from harness.store.run import StoredRun, stored_runs
 
 METHODS = ("ce_ocl", "growing_spheres", "nearest")
@@ -32,7 +32,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = runner(folder)(*SWEEP)
     assert done.returncode == 0, done.stderr
     for run in stored_runs(folder / "results" / "small"):
-        run.update(environment={"cpu": "Faraway", "cores": 8})
+        run.update(environment={**run.meta["environment"], "cpu": "Faraway", "cores": 8})
         lines = [{**json.loads(line), "cpu_seconds": 0.01} for line in (run.path / "rows.jsonl").open()]
         (run.path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
@@ -105,6 +105,38 @@ def test_the_factor_is_kept_beside_the_answers(
     assert command.main(["unpack", str(file), str(tmp_path / "small")]) == 0
     assert command.main(["pack", str(tmp_path / "small"), str(tmp_path / "again.ceh")]) == 0
     assert (tmp_path / "again.ceh").read_bytes() == file.read_bytes()
+
+
+def test_what_others_write_meanwhile_stays(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the file as it is when all is asked, and not of a copy of it that somebody has tidied."""
+    runs = {run.path.name: run.path for run in stored_runs(file)}
+
+    def change(place: int, outcome: Outcome) -> Outcome:
+        if "small-again" not in Archive(file).manifest["runs"]:
+            pack("small", {**runs, "small-again": next(iter(runs.values()))}, [], file)
+            for run in stored_runs(file):
+                (run.path / "rows.jsonl").unlink()
+        return outcome
+
+    assert calibrated(file, monkeypatch, RATIOS, change) == 0
+    assert set(Archive(file).manifest["runs"]) == {*runs, "small-again"}
+    assert all(Archive(file).content(run, "rows.jsonl") for run in runs)
+
+
+def test_a_run_that_went_on_elsewhere_is_of_no_one_machine(swept: Path, tmp_path: Path) -> None:
+    """Its seconds are compared with nobody's, and so it stays."""
+    shutil.copytree(swept, tmp_path / "two")
+    runs = {run.meta["method"]: run for run in stored_runs(tmp_path / "two" / "results" / "small")}
+    before, run = len(runs["nearest"].rows()), runs["nearest"]
+    lines = (run.path / "rows.jsonl").read_text().splitlines(keepends=True)
+    (run.path / "rows.jsonl").write_text("".join(lines[:-1]))
+    for _ in range(2):
+        (run.path / "done").unlink()
+        done = runner(tmp_path / "two")(*SWEEP)
+        assert done.returncode == 0, done.stderr
+        assert len(run.rows()) == before
+        assert machine_of(run.meta) == f"Faraway, 8 cores and {machine_of({'environment': machine()})}"
+    assert machine_of(runs["ce_ocl"].meta) == "Faraway, 8 cores"
 
 
 def _few(place: int, outcome: Outcome) -> Outcome:

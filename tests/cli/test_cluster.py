@@ -25,7 +25,7 @@ from support.served import served
 from support.sweep import Run
 
 from harness import archive
-from harness.cli import composition
+from harness.cli import composition, main
 from harness.cli.slurm import know_jobs_by_their_files
 from harness.core.packages import CONF
 from harness.store import mlflow
@@ -91,9 +91,11 @@ def test_a_job_knows_its_sweep(loader: ConfigLoader, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("launcher", "extra"), [("ray", "ray"), ("submitit_slurm", "slurm")])
 def test_presets_say_what_they_need(loader: ConfigLoader, launcher: str, extra: str) -> None:
     """A preset composes without its launcher, whose absence is reported, and how to get it."""
-    config = loader.load_configuration("config", [f"hydra/launcher={launcher}", "jobs=3"], RunMode.MULTIRUN)
+    config = loader.load_configuration(
+        "config", [f"hydra/launcher={launcher}", "jobs=3", "threads=2"], RunMode.MULTIRUN
+    )
     cores = {"ray": "ray.remote.num_cpus", "submitit_slurm": "cpus_per_task"}[launcher]
-    assert OmegaConf.select(config.hydra.launcher, cores) == 3
+    assert OmegaConf.select(config.hydra.launcher, cores) == 6
     package = str(config.hydra.launcher._target_).split(".")[1]
     why = composition.missing(config.hydra.launcher)
     if find_spec(f"hydra_plugins.{package}") is None:
@@ -101,6 +103,30 @@ def test_presets_say_what_they_need(loader: ConfigLoader, launcher: str, extra: 
         assert f"uv sync --extra {extra}" in why
     else:
         assert why is None
+
+
+@pytest.mark.parametrize(
+    ("module", "said"), [("submitit.core.utils", "Job 7_3 was cancelled"), ("ray.exceptions", "Lost")]
+)
+def test_a_run_that_a_cluster_ends_is_one_sentence(
+    module: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No traceback, and an exit code; any other error is one of ours."""
+    lost = type("Lost", (RuntimeError,), {"__module__": module})
+
+    def sweep() -> None:
+        raise lost("Job 7_3 was cancelled\nand more" if said != "Lost" else "")
+
+    monkeypatch.setattr(main, "talk", lambda: None)
+    monkeypatch.setattr("hydra.main", lambda **_: lambda _: sweep)
+    monkeypatch.setattr("sys.argv", ["harness", "-m", "seed=1,2"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 1
+    assert f"a run was ended by the cluster ({said}); what was answered is kept" in caplog.text
+    lost.__module__ = "elsewhere"
+    with pytest.raises(lost):
+        main.main()
 
 
 def write(address: str, folder: Path, writer: int, runs: int) -> None:

@@ -110,6 +110,15 @@ def test_choices_are_listed(site: Path, conf: Path, tmp_path: Path) -> None:
     assert {"draw", "mine", "nearest"} <= set(done.stderr.strip().rpartition("Allowed: ")[2].split(", "))
 
 
+def test_the_folder_of_the_choices_themselves_is_no_second_one(tmp_path: Path, site: Path) -> None:
+    """``$PWD/conf`` of a clone: nothing in it hides behind another."""
+    done = command(
+        tmp_path, f"hydra.searchpath=['file://{packages.CONF}']", "method=nearest", "--cfg", "job", site=site
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+
+
 def test_a_broken_plug_in_harms_only_who_uses_it(tmp_path: Path) -> None:
     """One sentence names the package; what does not use it runs, and there is no traceback."""
     site = tmp_path / "site"

@@ -15,6 +15,7 @@ from harness import archive as command
 from harness.core.errors import HarnessError
 from harness.core.problem import Problem
 from harness.evaluation.merging import merge
+from harness.evaluation.pace import Calibration, calibrations
 from harness.store import archive
 from harness.store.run import StoredRun, stored_runs
 
@@ -67,13 +68,42 @@ def test_the_first_archive_has_precedence(problem: Problem, tmp_path: Path, pack
         run = stored_run(tmp_path / name / "toy", problem, "lr", "one")
         scores = run.path / "scores.csv"
         scores.write_text(scores.read_text().replace(",0.1,", f",{name == 'b':.1f},"))
-        (tmp_path / name / "toy" / "sweeps").mkdir()
-        (tmp_path / name / "toy" / "sweeps" / "calibration-1.json").write_text(name * (1 + (name == "b")))
+        (sweeps := tmp_path / name / "toy" / "sweeps").mkdir()
+        ratios = dict.fromkeys(("one", "two", "three"), 2.0 if name == "b" else 0.5)
+        ends = ("far", "near") if name == "a" else ("near", "far")  # turned round, it has another name
+        made = Calibration(*ends, ratios, dict.fromkeys(ratios, 5))
+        (sweeps / made.file).write_text(made.text)
+        (sweeps / "1.jsonl").write_text("one\n" if name == "a" else "two\ntwo\n")
     for first, second in (("a", "b"), ("b", "a")):
         merge([packed(first), packed(second)], tmp_path / "merged.ceh")
         (found,) = stored_runs(tmp_path / "merged.ceh")
         assert (found.path / "scores.csv").read_bytes() == next((tmp_path / first).rglob("scores.csv")).read_bytes()
-        assert (found.path.parents[1] / "sweeps" / "calibration-1.json").read_text() in {"a", "bb"} & {first, first * 2}
+        assert [each.source for each in calibrations(found.path.parents[1])] == ["far" if first == "a" else "near"]
+        kept = (found.path.parents[1] / "sweeps" / "1.jsonl").read_text()
+        assert kept == ("one\n" if first == "a" else "two\ntwo\n")
+
+
+def test_of_a_sweep_that_went_on_the_longer_record_is_kept(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    for name, record in {"a": "one\n", "b": "one\ntwo\n"}.items():
+        stored_run(tmp_path / name / "toy", problem, "lr", "one")
+        (sweeps := tmp_path / name / "toy" / "sweeps").mkdir()
+        (sweeps / "1.jsonl").write_text(record)
+    for files in ([packed("a"), packed("b")], [packed("b"), packed("a")]):
+        merge(files, tmp_path / "merged.ceh")
+        (found,) = stored_runs(tmp_path / "merged.ceh")
+        assert (found.path.parents[1] / "sweeps" / "1.jsonl").read_text() == "one\ntwo\n"
+
+
+def test_what_is_in_the_files_is_merged(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """And not what became of the copies that were unpacked to be read."""
+    stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    stored_run(tmp_path / "b" / "toy", problem, "lr", "two")
+    files = [packed("a"), packed("b")]
+    for file in files:
+        (copied,) = stored_runs(file)
+        (copied.path / "rows.jsonl").unlink()
+    merge(files, tmp_path / "merged.ceh")
+    assert [len(run.rows()) for run in stored_runs(tmp_path / "merged.ceh")] == [2, 2]
 
 
 def test_answers_by_other_code_do_not_replace_those_of_the_first(

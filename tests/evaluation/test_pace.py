@@ -16,10 +16,11 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.problem import Problem
 from harness.evaluation.contest import SECONDS, Criterion, contests
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.pace import Calibration, calibrations, paces, scaled
+from harness.evaluation.pace import Calibration, calibrations, grouped, paces, scaled
 from harness.evaluation.study import SCORES, Study, read_scores
 from harness.reports.overview import overview
 from harness.reports.page.charts import reached
+from harness.store.run import StoredRun
 from metrics import _example as loans
 
 RATIOS = {"one": 0.5, "two": 0.6, "three": 0.45}
@@ -57,11 +58,25 @@ def _on(cpu: str) -> dict[str, dict[str, str]]:
 
 
 def test_all_times_of_a_question_are_scaled() -> None:
-    """By a half each; seconds of a fit stay as they are, and so does all of who goes on until the limit."""
+    """By a half each; seconds of a fit stay as they are, and so does all of who goes on until the limit. Who ends
+    without an answer counts the limit, and the processor's seconds that it took."""
     columns = ["coverage", "seconds", "cpu_seconds", "model_seconds", "fit_seconds"]
-    scores = pd.DataFrame([[1.0, 2.0, 4.0, 1.0, 8.0], [0.0, 5.0, 4.0, 1.0, 8.0]], columns=columns)
-    found = scaled(scores, 0.5, 5.0, lambda: ())
-    assert found.to_numpy().tolist() == [[1.0, 1.0, 2.0, 0.5, 8.0], [0.0, 5.0, 4.0, 1.0, 8.0]]
+    scores = pd.DataFrame([[1.0, 2.0, 4.0, 1.0, 8.0], *[[0.0, 5.0, 4.0, 1.0, 8.0]] * 2], columns=columns)
+    found = scaled(scores, 0.5, 5.0, lambda: {"1"})
+    expected = [[1.0, 1.0, 2.0, 0.5, 8.0], [0.0, 5.0, 4.0, 1.0, 8.0], [0.0, 5.0, 2.0, 0.5, 8.0]]
+    assert found.to_numpy().tolist() == expected
+
+
+def test_seconds_of_groups_are_scaled_but_for_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By a factor of 2, and a limit of 120 s: 10 s are 20, 100 s are 120, and a search that ended with it stays."""
+    lines = [{"group": n, "reason": Reason.TIME_LIMIT if n == "c" else Reason.PROOF} for n in "abc"]
+    table = pd.DataFrame({"seconds": [10.0, 100.0, 119.0]}, index=list("abc"))
+    monkeypatch.setattr("harness.evaluation.pace.group_table", lambda _: table)
+    monkeypatch.setattr(StoredRun, "groups", lambda _: lines)
+    monkeypatch.setattr(StoredRun, "meta", {"config": {"group": "all", "group_time_limit": 120.0}})
+    run = StoredRun(tmp_path)
+    assert grouped(run, 2.0)["seconds"].tolist() == [20.0, 120.0, 119.0]
+    assert grouped(run, NAN)["seconds"].tolist() == [10.0, 100.0, 119.0]
 
 
 def test_a_limit_is_the_same_on_every_machine() -> None:

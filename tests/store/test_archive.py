@@ -37,6 +37,7 @@ from harness.store import archive as archives
 from harness.store.archive import Archive, unpack
 from harness.store.codec import to_plain
 from harness.store.run import stored_runs, sweep_lines
+from methods.nearest import Nearest
 
 MODELS = ("lr", "rf")
 
@@ -178,6 +179,23 @@ def test_a_sweep_goes_on_from_an_archive(packed: Path) -> None:
     assert archives.restore(folder) is None
 
 
+def test_of_two_sweeps_that_unpack_at_once_neither_loses_answers(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that comes later finds the other's, which has gone on from them."""
+    folder, unpack_all, first = packed.parents[1] / "toy", archives.Archive.unpack, []
+
+    def late(self: archives.Archive, into: Path) -> None:
+        unpack_all(self, into)
+        if not first:
+            first.append(into)
+            archives.restore(folder)
+            for run in stored_runs(folder):
+                (run.path / "mine").touch()
+
+    monkeypatch.setattr(archives.Archive, "unpack", late)
+    archives.restore(folder)
+    assert [(run.path / "mine").exists() for run in stored_runs(folder)] == [True] * 3
+
+
 def test_verify_finds_an_answer_that_does_not_hold(study: Path, tmp_path: Path) -> None:
     path = study / "answers" / "toy-lr-nearest-0123abcd" / "rows.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -201,6 +219,10 @@ def test_verify_finds_an_answer_that_does_not_hold(study: Path, tmp_path: Path) 
         ("verdicts.jsonl", '"objective": ', '"objective": 1', "1 stored verdicts are others"),
         ("rows.jsonl", '"seconds": 0.1', '"seconds": 1e6', "1 questions are late by their seconds, or are not"),
         ("rows.jsonl", '"seconds": 0.1', '"seconds": -1.5', "1 questions took no time that there is"),
+        ("rows.jsonl", '"fit_seconds": 0', '"fit_seconds": -1', "1 questions took no time that there is"),
+        ("rows.jsonl", '"FOUND"', '"OPTIMAL"', "1 answers are said to be optimal, and their bounds do not say so"),
+        ("rows.jsonl", '"FOUND"', '"GAVE_UP"', "1 answers have a counterfactual and are said to have none"),
+        ("rows.jsonl", '"GAVE_UP"', '"OPTIMAL"', "1 answers have a counterfactual and are said to have none"),
         ("cell.json", '"time_limit": 5', '"time": 5', "its limit of time is not on record"),
         (
             "scores.csv",
@@ -232,6 +254,29 @@ def test_verify_finds_who_is_left_out_and_should_not_be(
     assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
     assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
     assert "1 people are left out as having what is wanted, of whom the model says" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("satisfied", ["leave_out", "ask"])
+def test_verify_finds_who_is_no_answer_to_themselves(
+    satisfied: str, problem: Problem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of whom the model says what is wanted: left out of what is asked, or answered by somebody else."""
+    run = stored_run(tmp_path / "toy", problem, "lr", "one", satisfied=satisfied)
+    frame, targets = run.factuals()
+    content = problem.train.loc[problem.valid(problem.train)].iloc[[0]].set_axis(frame.index[:1])
+    people = pd.concat([content, frame.iloc[1:]])
+    objective = Nearest().objective(problem)
+    rows, meta = run.rows(), {**run.meta, "also_on": ()}
+    run.reset()
+    run.start(meta, problem.space, problem.classifier, targets, objective, people)
+    itself = {name: value.item() if hasattr(value, "item") else value for name, value in content.iloc[0].items()}
+    rows[0] |= {"row": itself, "objective": 0.0}
+    run.append(rows)
+    assert command.main(["pack", str(tmp_path / "toy"), str(tmp_path / "toy.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
+    said = capsys.readouterr().err
+    assert "1 answers are the person asked about" in said
+    assert ("1 people have what is wanted, and are not left out" in said) == (satisfied == "leave_out")
 
 
 def test_verify_finds_columns_that_nobody_computes(

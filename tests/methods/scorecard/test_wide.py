@@ -79,6 +79,47 @@ def test_a_search_cut_short_has_a_true_bound(few: int, monkeypatch: pytest.Monke
     assert met == {False, True}
 
 
+@pytest.mark.parametrize("budget", [3, 30])
+def test_what_was_found_stays_where_another_search_takes_over(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And has no time left: nothing dearer is handed back than without it."""
+    monkeypatch.setattr(branch, "BUDGET", 3)
+    monkeypatch.setattr(search, "BUDGET", budget)
+    method, met = Scorecard(max_changes=3), 0
+    for seed in range(8):
+        problem = toy(seed, Label("yes"))
+        setup = _Setup(method, problem)
+        for factual in undesired(problem, 2):
+            moves = setup.finder.moves(values_of(factual))
+            found = []
+            for takes_over in (False, True):
+                engine = setup.engine(values_of(factual), moves, setup.rules)
+                engine.branching.linear &= takes_over
+                found.append(engine.best(1, method.forms(1), np.full(1, math.inf), Looks(1)))
+            alone, handed = found
+            assert handed.cost <= alone.cost + 1e-9
+            assert handed.bound <= handed.cost
+            met += bool(alone.choices) and not alone.proven
+    assert met
+
+
+def test_what_a_level_before_has_found_stays() -> None:
+    """Where there is no time for the next one: without a bound, as it is of another objective."""
+    method = Scorecard({"proximity": 1.0, "closeness": 1.0}, {"proximity": 2, "closeness": 1})
+    met = 0
+    for seed in range(4):
+        problem = toy(seed, Label("yes"))
+        explainer = method.fit(problem)
+        for factual in undesired(problem, 2):
+            moves = explainer.setup.finder.moves(values_of(factual))
+            found = [explainer._best(explainer.setup, values_of(factual), moves, 1, Looks(k)) for k in (1, 1000)]
+            assert len(found[0].choices) == len(found[1].choices)
+            if found[0].choices:
+                assert (found[0].proven, found[0].bound) == (False, -math.inf)
+                assert found[1].proven
+                met += 1
+    assert met
+
+
 @pytest.mark.parametrize("n", [1, 3])
 def test_many_features_without_a_limit_on_changes(n: int) -> None:
     """All that is asked for is found in time, with a bound that is more than nothing."""
