@@ -96,6 +96,11 @@ _recent: list[tuple[Method, Problem, Explainer]] = []
 
 
 @python_errors()
+def _check_classes(classes: Any) -> None:
+    if isinstance(classes, str) or not isinstance(classes, Iterable | None):
+        raise HarnessError(f"classes is {classes!r}; give a list of the classes' names, in the model's order.")
+
+
 def pose(
     frame: pd.DataFrame | Dataset,
     target: str | None = None,
@@ -140,6 +145,7 @@ def pose(
     """
     if model is None:
         raise HarnessError("there is no model to ask; give model=, a fitted scikit-learn estimator or pipeline.")
+    _check_classes(classes)
     immutable, features = ([one] if isinstance(one, str) else plain(one) for one in (immutable, features))
     if isinstance(frame, Dataset):
         dataset = _amended(frame, target, immutable, features, settings)

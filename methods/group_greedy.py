@@ -55,7 +55,7 @@ class GroupGreedy:
 
     deterministic: ClassVar[bool] = True
 
-    t_max: int = 3
+    t_max: int = 5
     neighbours: int = 10
 
     def __post_init__(self) -> None:

@@ -73,7 +73,9 @@ class Met:
         rows = list[dict[str, Any]]()
         if self.parts:
             space = self.problem.space
-            frames = [space.decode(p, like=factual) if isinstance(p, np.ndarray) else p for p in self.parts]
+            frames = [part for part in self.parts if not isinstance(part, np.ndarray)]
+            if len(scaled := [part for part in self.parts if isinstance(part, np.ndarray)]):
+                frames.append(space.decode(np.concatenate(scaled), like=factual))  # at once: 200 parts take a second
             frame = pd.concat(frames, ignore_index=True).drop_duplicates(ignore_index=True)
             far = np.abs(space.encode(frame) - space.encode(factual)).sum(axis=1)
             frame = frame.iloc[np.argsort(far, kind="stable")]

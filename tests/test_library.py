@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -481,6 +481,17 @@ def test_a_group_is_served_by_few(question: Any, pipeline: Pipeline) -> None:
     with pytest.raises(HarnessError, match="want different things"):
         explain_group(GroupGreedy(t_max=4), pose(FRAME, "approved", pipeline), [fine, people[0]])
     assert "explains no groups" in str(explain_group(Nearest(), question, people))
+    claimed = replace(group, found=replace(group.found, status=Status.OPTIMAL))
+    assert ", proven the fewest." in str(claimed)
+    person = group.people[people[0]]
+    wrong = replace(person, context=replace(person.context, verdicts=("worse than claimed",)))
+    refuted = str(replace(claimed, people={**group.people, people[0]: wrong}))
+    assert "proven the fewest" not in refuted
+    assert "The checker found worse than claimed: 1." in refuted
+    left = {one: point for one, point in group.found.assignment.items() if one not in people[:2]}
+    without = replace(group, found=replace(group.found, assignment=left, uncoverable=(people[1],)))
+    assert f"Without a counterfactual: {people[0]}, {people[1]}." in str(without)
+    assert f"Proven to have none: {people[1]}." in str(without)
 
 
 @pytest.mark.slow

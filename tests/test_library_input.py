@@ -144,6 +144,22 @@ def test_no_bounds_are_one_sentence(features: Any, words: str, model: Pipeline) 
             pose(table, target, model, features=features)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"causality": ["age"]}, "'causality' of .* is .'age'.; give a mapping from features' names"),
+        ({"overrides": 3}, "'overrides' of .* is 3; give a mapping"),
+        ({"features": 2.5}, "'features' of .* is 2.5; give names, or a mapping"),
+        ({"task": ["regression"]}, "'task' of .* cannot be"),
+        ({"classes": 2.5}, "classes is 2.5; give a list of the classes' names"),
+        ({"classes": "no"}, "classes is 'no'; give a list"),
+    ],
+)
+def test_settings_of_another_type_are_one_sentence(given: dict[str, Any], words: str, model: Pipeline) -> None:
+    with pytest.raises(HarnessError, match=words):
+        pose(FRAME, TARGET, model, **given)
+
+
 def test_numbers_held_as_texts_are_said_to_be(model: Pipeline) -> None:
     with pytest.raises(DatasetError, match="holds its numbers as texts, objects or dates, such as '"):
         pose(FRAME.assign(age=FRAME["age"].astype(str)), TARGET, model, features={"age": {"kind": "continuous"}})

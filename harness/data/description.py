@@ -130,7 +130,12 @@ class Description(Rows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self.task, TASKS, f"'task' of {self.name} cannot be")
+        one_of(str(self.task), TASKS, f"'task' of {self.name} cannot be")
+        for key in ("causality", "overrides"):
+            if not isinstance(value := getattr(self, key), Mapping | None):
+                raise DatasetError(f"{key!r} of {self.name} is {value!r}; give a mapping from features' names.")
+        if not isinstance(self.features, Mapping | list | tuple | None):
+            raise DatasetError(f"'features' of {self.name} is {self.features!r}; give names, or a mapping from them.")
         for key in ("immutable", "drop"):
             if isinstance(value := getattr(self, key), str) or not isinstance(value, Sequence):
                 raise DatasetError(f"{key!r} of {self.name} is {value!r}; give a list of names, such as [age, sex].")

@@ -17,6 +17,7 @@ import pandas as pd
 
 from harness.core.errors import HarnessError, short
 from harness.core.explanation import Reason
+from harness.core.method import RESERVE
 from harness.evaluation.scoring import group_table, limit_of
 from harness.store.archive import SWEEPS
 from harness.store.run import StoredRun
@@ -134,10 +135,11 @@ def scaled(scores: pd.DataFrame, pace: float, limit: float, stopped: Callable[[]
 
 
 def grouped(run: StoredRun, pace: float) -> pd.DataFrame:
-    """What ``scoring.group_table`` has of a run, with its seconds so."""
-    table, stopped = group_table(run), [line["group"] for line in run.groups() if line.get("reason") == Reason.TIME_LIMIT]
-    moved = pd.Series(~table.index.isin(stopped) & (not math.isnan(pace)), table.index)
-    return table.assign(seconds=_brought(table["seconds"], pace, limit_of(run.meta), moved))
+    """What ``scoring.group_table`` has of a run, with its seconds so; what ended near its limit was ended by it."""
+    table, limit = group_table(run), limit_of(run.meta)
+    stopped = [line["group"] for line in run.groups() if line.get("reason") == Reason.TIME_LIMIT]
+    ended = ~table.index.isin(stopped) & ~(table["seconds"] >= (1.0 - RESERVE) * limit)
+    return table.assign(seconds=_brought(table["seconds"], pace, limit, ended & (not math.isnan(pace))))
 
 
 def _brought(seconds: pd.Series, pace: float, limit: float, moved: pd.Series) -> pd.Series:

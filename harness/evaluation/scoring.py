@@ -25,8 +25,8 @@ from harness.evaluation.checker import ACCEPTED
 from harness.store.run import StoredRun
 
 GROUP = (
-    "group", "size", "covered", "uncoverable", "left", "points", "bound", "gap", "optimal", "changed", "total_change",
-    "total_change_bound", "least_change", "seconds", "fit_seconds", "late",
+    "group", "size", "settled", "covered", "uncoverable", "left", "points", "bound", "gap", "optimal", "changed",
+    "total_change", "total_change_bound", "least_change", "seconds", "fit_seconds", "late",
 )  # fmt: skip
 GROUPED = (  # in the scores of factuals
     "group/points", "group/bound", "group/gap", "group/changed", "group/total_change", "group/total_change_bound",
@@ -209,10 +209,10 @@ def limit_of(meta: Mapping[str, Any]) -> float:
 
 def group_table(run: StoredRun) -> pd.DataFrame:
     """One row per group: ``size``; ``covered``, ``uncoverable`` and ``left``, of its factuals; ``points`` that serve
-    somebody, their proven ``bound``, ``gap``, and whether they are ``optimal`` and hold; the greatest number of
-    features ``changed`` by a point; the ``total_change``, features that each factual changes, over all of them, its
-    proven bound, and whether it is the ``least_change`` of as few points, and they hold; seconds of the group and of
-    the fit, and whether it was ``late``."""
+    somebody, their proven ``bound``, ``gap``, and whether they are ``optimal`` and hold, or (``settled``) so many or
+    none are proven; the greatest number of features ``changed`` by a point; the ``total_change``, features that each
+    factual changes, over all of them, its proven bound, and whether it is the ``least_change`` of as few points, and
+    they hold; seconds of the group and of the fit, and whether it was ``late``."""
     points: dict[Any, set[Any]] = {}
     for row in run.rows():
         if row["row"] is not None:
@@ -224,11 +224,12 @@ def group_table(run: StoredRun) -> pd.DataFrame:
         covered = sum(verdicts.get(factual) in {ACCEPTED, "late"} for factual in line["factuals"])
         lost = sum(verdicts.get(factual, "none") == "none" for factual in line["uncoverable"])
         holds = {verdicts.get(factual, "none") for factual in line["factuals"]} <= {ACCEPTED, "late", "none"}
-        found = used > 0
+        found, settled = used > 0, line["status"] in {Status.OPTIMAL, Status.INFEASIBLE}
         table.append(
             {
                 "group": line["group"],
                 "size": len(line["factuals"]),
+                "settled": float(settled and covered + lost == len(line["factuals"])),
                 "covered": covered,
                 "uncoverable": lost,
                 "left": len(line["factuals"]) - covered - lost,

@@ -45,7 +45,7 @@ class GroupExplained:
         head = f"{count}, wanted {target_text(first.problem.target)}: "
         if not self.found.points:
             return f"{head}{(self.detail or str(self.found.status)).rstrip('.')}."
-        proven = ", proven the fewest" if self.found.status is Status.OPTIMAL else ""
+        proven = ", proven the fewest" if self.found.status is Status.OPTIMAL and not self._faults() else ""
         parts = [f"{head}{line_count(len(self.found.points), 'counterfactual')}{proven}."]
         for place, point in enumerate(self.found.points):
             members = pd.concat([self.people[one].context.factual for one in self.found.members(place)])
@@ -56,8 +56,12 @@ class GroupExplained:
 
     def _left(self) -> list[str]:
         left = [one for one in self.people if one not in self.found.assignment]
-        words = [person.context.verdicts[0] for one, person in self.people.items() if one not in left]
-        bad = Counter(word for word in words if word != ACCEPTED)
-        return [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left) + [
-            f"The checker found {counted(bad)}."
-        ] * bool(bad)
+        none = [one for one in left if one in self.found.uncoverable]
+        parts = [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left)
+        parts += [f"Proven to have none: {', '.join(map(str, none))}."] * bool(none)
+        return parts + [f"The checker found {counted(bad)}." for bad in [self._faults()] if bad]
+
+    def _faults(self) -> Counter[str]:
+        """What the checker says of those who are served, but that all is well."""
+        served = [person for one, person in self.people.items() if one in self.found.assignment]
+        return Counter(word for person in served if (word := person.context.verdicts[0]) != ACCEPTED)

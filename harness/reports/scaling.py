@@ -82,7 +82,7 @@ def _of(run: StoredRun) -> list[dict[str, Any]]:
     row: dict[str, Any] = {"line": f"{method_of(meta)}, {kind}", "dataset": meta["dataset"], "memory": memory, **size}
     if run.groups():
         groups = scoring.group_table(run)
-        spent = {"seconds": groups["seconds"].mean(), "proven": groups["optimal"].mean()}
+        spent = {"seconds": groups["seconds"].mean(), "proven": groups["settled"].mean()}
         return [{**row, **spent, "axis": "people", "size": float(groups["size"].mean())}]
     points = meta["config"].get("reference")
     sizes = {"points": points} if isinstance(points, int) else {**size}

@@ -151,8 +151,9 @@ class _Search:
         """The cheapest that is found, for profiles that are known to share a point."""
         if (column := self._cheapest(members)) is not None:
             return column
-        point = self.group.point(members)
-        assert point is not None
+        effort = 1
+        while (point := self.group.point(members, effort)) is None:  # the search that met them was given more
+            effort *= MORE
         return self._column(point, members)
 
     def _descend(self) -> None:

@@ -112,11 +112,14 @@ class Group:
         rows = self.codes[profiles]
         return (rows != rows[0]).any(axis=0)
 
-    def point(self, profiles: np.ndarray) -> np.ndarray | None:
-        """Codes of a counterfactual that these profiles can share, with the fewest further changes; or None."""
+    def point(self, profiles: np.ndarray, effort: int = 1) -> np.ndarray | None:
+        """Codes of a counterfactual that these profiles can share, with the fewest further changes; or None.
+
+        Also None where each search for it ended undecided, after ``effort`` times the usual nodes.
+        """
         spare = self.most - int(self.changed(profiles).sum())
         for extras in range(spare + 1):
-            settled, point = self._attains(profiles, extras)
+            settled, point = self._attains(profiles, extras, effort)
             if settled == 1:
                 return point
         return None
@@ -136,9 +139,9 @@ class Group:
                 return extras
         return self.most
 
-    def _attains(self, profiles: np.ndarray, extras: int) -> tuple[int, np.ndarray]:
-        point = np.empty(self.codes.shape[1], dtype=np.int64)
-        return kernels.attains(tuple(self.coded.model), tuple(self.room(profiles, extras)), point, NODES), point
+    def _attains(self, profiles: np.ndarray, extras: int, effort: int = 1) -> tuple[int, np.ndarray]:
+        point, room = np.empty(self.codes.shape[1], dtype=np.int64), self.room(profiles, extras)
+        return kernels.attains(tuple(self.coded.model), tuple(room), point, effort * NODES), point
 
     def listed(self, changes: int, room: int, limit: int) -> tuple[np.ndarray, bool]:
         """Codes of at most ``room`` counterfactuals of the first profile with exactly so many changes.

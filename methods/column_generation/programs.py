@@ -112,7 +112,7 @@ class Pricing:
             met.append(solution.x)
         return [self._members(x) for x in met], -solution.bound, solution.proven
 
-    def wider(self, members: np.ndarray, seconds: float) -> list[np.ndarray]:
+    def wider(self, members: np.ndarray, deadline: Deadline) -> list[np.ndarray]:
         """Groups by the two programs of section 4.3: the assignment for a fixed point, the point for the assignment."""
         found = []
         low, high = self.compiled.low.copy(), self.compiled.high.copy()
@@ -123,13 +123,15 @@ class Pricing:
             mark = self.compiled.mark()
             for level, code in zip(self.point.levels, point, strict=True):
                 self.compiled.add_row(level[code], low=1.0)
-            solution = self.compiled.solve(Linear(self.serves, -np.ones(len(self.serves))), seconds, confirm=False)
+            every = Linear(self.serves, -np.ones(len(self.serves)))
+            solution = self.compiled.solve(every, deadline.left, confirm=False)
             self.compiled.rewind(mark)
             if solution.x is None:
                 break
             found.append(self._members(solution.x))
             self.compiled.low[self.serves[found[-1]]] = 1.0
-            solution = self.compiled.solve(Linear(self.moves, np.ones(len(self.moves))), seconds, confirm=False)
+            fewest = Linear(self.moves, np.ones(len(self.moves)))
+            solution = self.compiled.solve(fewest, deadline.left, confirm=False)
             self.compiled.low[:], self.compiled.high[:] = low, high
             point = None if solution.x is None else self.point.read(solution.x)
         return found
@@ -174,7 +176,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
         trace.append({"step": "pricing", "columns": len(cover.columns), "value": value, "bound": single})
         if not found or weight[found[-1]].sum() <= 1.0 + COLUMN_WEIGHT:
             break
-        if not add([*found, *pricing.wider(found[-1], inner.left)], weight):
+        if not add([*found, *pricing.wider(found[-1], inner)], weight):
             break
     solution = Cover.solve(group.size, cover.columns, deadline.left)
     groups = greedy(group.size, cover.columns)

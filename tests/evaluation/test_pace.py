@@ -68,15 +68,17 @@ def test_all_times_of_a_question_are_scaled() -> None:
 
 
 def test_seconds_of_groups_are_scaled_but_for_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """By a factor of 2, and a limit of 120 s: 10 s are 20, 100 s are 120, and a search that ended with it stays."""
-    lines = [{"group": n, "reason": Reason.TIME_LIMIT if n == "c" else Reason.PROOF} for n in "abc"]
-    table = pd.DataFrame({"seconds": [10.0, 100.0, 119.0]}, index=list("abc"))
+    """By a factor of 2, and a limit of 120 s: 10 s are 20, 100 s are 120, and a search that ended with it stays, also
+    by the clock of its own, which keeps a twentieth."""
+    lines = [{"group": n, "reason": Reason.TIME_LIMIT if n == "c" else Reason.FINISHED} for n in "abcd"]
+    table = pd.DataFrame({"seconds": [10.0, 100.0, 50.0, 114.0]}, index=list("abcd"))
     monkeypatch.setattr("harness.evaluation.pace.group_table", lambda _: table)
     monkeypatch.setattr(StoredRun, "groups", lambda _: lines)
     monkeypatch.setattr(StoredRun, "meta", {"config": {"group": "all", "group_time_limit": 120.0}})
     run = StoredRun(tmp_path)
-    assert grouped(run, 2.0)["seconds"].tolist() == [20.0, 120.0, 119.0]
-    assert grouped(run, NAN)["seconds"].tolist() == [10.0, 100.0, 119.0]
+    assert grouped(run, 2.0)["seconds"].tolist() == [20.0, 120.0, 50.0, 114.0]
+    assert grouped(run, 0.5)["seconds"].tolist() == [5.0, 50.0, 50.0, 114.0]
+    assert grouped(run, NAN)["seconds"].tolist() == [10.0, 100.0, 50.0, 114.0]
 
 
 def test_a_limit_is_the_same_on_every_machine() -> None:

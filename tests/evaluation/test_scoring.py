@@ -344,10 +344,23 @@ def test_who_is_wrongly_called_uncoverable_is_left(asked: Asked) -> None:
     run.append_group(group_line("g", (0, 1), explained, **ending))
     for row, point in zip(run.rows(), (0, None), strict=True):
         run.append([row | {"group": "g", "point": point}])
-    columns = ["uncoverable", "left", "optimal", "least_change"]
-    for verdict, expected in (("none", [1, 0, 1.0, 1.0]), ("worse than claimed", [0, 1, 0.0, 0.0])):
+    columns = ["uncoverable", "left", "optimal", "settled", "least_change"]
+    for verdict, expected in (("none", [1, 0, 1.0, 1.0, 1.0]), ("worse than claimed", [0, 1, 0.0, 0.0, 0.0])):
         run.put_verdicts([{"factual": 0, "ce": 1, "verdict": "accepted"}, {"factual": 1, "ce": 1, "verdict": verdict}])
         assert scoring.group_table(run).loc["g", columns].tolist() == expected
+
+
+@pytest.mark.parametrize(("verdict", "settled"), [("none", 1.0), ("worse than claimed", 0.0)])
+def test_that_nobody_can_be_served_is_settled(verdict: str, settled: float, asked: Asked) -> None:
+    """Without a point there is no fewest number of them, and the proof is one all the same, where it holds."""
+    run = asked([(NOTHING, 0.1)], [(NOTHING, 0.1)])
+    ending = {"status": "INFEASIBLE", "seconds": 1.0, "fit_seconds": 0.1, "late": False}
+    run.append_group(group_line("g", (0, 1), GroupExplanation((), uncoverable=(0, 1)), **ending))
+    run.append([row | {"group": "g", "point": None} for row in run.rows()])
+    run.put_verdicts([{"factual": n, "ce": 1, "verdict": verdict if n else "none"} for n in (0, 1)])
+    table = scoring.group_table(run).loc["g"]
+    assert table[["optimal", "settled"]].tolist() == [0.0, settled]
+    assert math.isnan(table["points"])
 
 
 def test_who_is_served_late_is_not_left(asked: Asked) -> None:

@@ -109,9 +109,9 @@ def test_the_numbers_behind_a_table_are_kept() -> None:
     """The published y* is of one group, whose error is the deviation among ours, 1 of 3, 4 and 5."""
     _, numbers = Fewest(4).build(FOUND)
     here = numbers[numbers["n_factuals"].eq(10) & numbers["t_max"].eq(2)].set_index("measure")
-    assert here["ours"].drop("greedy bound").to_dict() == {
+    assert here["ours"].drop(["greedy bound", "gap_cg_minus_mip"]).to_dict() == {
         **{"n_explanations, ours": 4.0, "n_explanations, CG": pytest.approx(17 / 3)},
-        **{"gap_cg_minus_mip": pytest.approx(8 / 3), "cg_seconds": 3.5, "mip_seconds": 1.25},
+        **{"cg_seconds": 3.5, "mip_seconds": 1.25},
         **{"ours stopped": 1, "CG stopped": 1, "MIP stopped": 0, "greedy stopped": 1},
         **statistics("ours", 3, 2, 4.0, 1.0, 3, 5, 2, 2, 1.0, 0.2, 0.9),
         **statistics("CG", 4, 2, 17 / 3, 3**-0.5, 5, 6, 2, 4, 2.5, 3.5, 7.0),
@@ -119,7 +119,9 @@ def test_the_numbers_behind_a_table_are_kept() -> None:
         **{name: value for name, value in
            statistics("greedy", 1, 0, 8, math.nan, 8, 8, 0, math.nan, 0.0, 0.01, 0.01).items() if "bound" not in name},
     }  # fmt: skip
-    assert math.isnan(here.loc["greedy bound", "ours"])
+    assert (
+        here.loc[["greedy bound", "gap_cg_minus_mip"], "ours"].isna().all()
+    )  # a search that the clock ended says no gap
     assert here["published"].dropna().to_dict() == {
         "n_explanations, ours": 4, "n_explanations, CG": 4, "gap_cg_minus_mip": 0, "cg_seconds": 2.82,
         "mip_seconds": 1.67,
@@ -159,7 +161,7 @@ def test_groups_are_read_with_their_settings() -> None:
     assert frame["threshold"].tolist() == [0.5, 0.9]
     assert frame["picked"].tolist() == [0, 7]
     assert frame["people"].tolist() == ["b0 b1", "0 1"]
-    assert list(solved([]).columns) == ["approach", "n_factuals", "t_max", "threshold", "points", "optimal", "stopped"]
+    assert list(solved([]).columns) == ["approach", "n_factuals", "t_max", "threshold", "points", "settled", "stopped"]
 
 
 def test_too_few_people_are_told() -> None:

@@ -52,7 +52,7 @@ def solved(found: Sequence[StoredRun]) -> pd.DataFrame:
         table = group_table(run).reset_index()
         stopped = [_stopped(line) for line in run.groups()]
         parts.append(table.assign(people=table["group"].map(people), stopped=stopped, **settings))
-    columns = ["approach", "n_factuals", "t_max", "threshold", "points", "optimal", "stopped"]
+    columns = ["approach", "n_factuals", "t_max", "threshold", "points", "settled", "stopped"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
@@ -72,7 +72,7 @@ def summed(groups: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         points = runs["points"].dropna()
         lines.append(
             dict(zip([*keys, "approach"], place, strict=True))
-            | {"runs": len(runs), "proven": int(runs["optimal"].sum()), "stopped": int(runs["stopped"].sum())}
+            | {"runs": len(runs), "proven": int(runs["settled"].sum()), "stopped": int(runs["stopped"].sum())}
             | {"mean": points.mean(), "deviation": points.std(), "least": points.min(), "most": points.max()}
             | {"bound": (runs["points"] - runs["gap"]).min(), "gap": runs["gap"].max()}
             | {"left": runs["left"].mean(), "uncoverable": runs["uncoverable"].mean()}
@@ -165,10 +165,11 @@ def _measured(row: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) ->
     place = {"n_factuals": row["n_instances"], "t_max": row["t_max"]}
     none = {"mean": math.nan, "deviation": math.nan, "runs": 1, "median": math.nan}
     ours, columns, program = (lines.get(name, none) for name in (OURS, "CG", "MIP"))
+    stopped = columns.get("stopped", 0) or program.get("stopped", 0)  # which says nothing of the two in full
     made = {
         "n_explanations, ours": ours["mean"],
         "n_explanations, CG": columns["mean"],
-        "gap_cg_minus_mip": columns["mean"] - program["mean"],
+        "gap_cg_minus_mip": math.nan if stopped else columns["mean"] - program["mean"],
         "cg_seconds": columns["median"],
         "mip_seconds": program["median"],
     }

@@ -13,6 +13,7 @@ import torch
 from ellice.generators.data_supported import DataSupportedGenerator
 
 LABEL = "the label"
+BATCH = 1024  # rows of which the library asks at once
 
 
 class Ellice:
@@ -55,25 +56,32 @@ class Ellice:
         self.generator = DataSupportedGenerator(
             model=model, data=data, eps=settings["robustness_epsilon"], reg_coef=settings["regularization_coefficient"]
         )
+        if len(data.df) % BATCH == 1:  # of a batch of one row the library takes no candidates
+            data.df = pandas.concat([data.df, data.df.iloc[[-1]]])
         self.generator._precompute_candidates(self.wanted)
-        self.rows = {tuple(values): row for values, row in zip(matrix.tolist(), problem.train, strict=True)}
+        self.rows = {}  # of columns, all rows that have them
+        for values, row in zip(matrix.tolist(), problem.train, strict=True):
+            self.rows.setdefault(tuple(values), []).append(row)
         self.robust = self.generator._candidates[self.wanted]
 
     def explain(self, factual, reach, count, seed, limit):
         if self.robust.empty:
             return [{"status": "GAVE_UP", "detail": "no training row is accepted by all models of ElliCE's ellipsoid"}]
+
+        def permitted(row):
+            return row != factual and all(reach[name].permits(value) for name, value in row.items())
+
         candidates = [self.rows[tuple(values)] for values in self.robust.to_numpy().tolist()]
-        permitted = [
-            row != factual and all(reach[name].permits(value) for name, value in row.items()) for row in candidates
-        ]
-        if not any(permitted):
+        reached = [next(filter(permitted, rows), None) for rows in candidates]
+        if not any(reached):
             return [{"status": "GAVE_UP", "detail": "no robust training row is within the constraints"}]
-        self.generator._candidates[self.wanted] = self.robust[permitted].drop_duplicates()
+        self.generator._candidates[self.wanted] = self.robust[[row is not None for row in reached]].drop_duplicates()
         (point,) = numpy.asarray(self.problem.matrix([factual]), dtype=float)
         found = self.generator.generate(
             pandas.Series(point, index=self.names), k=count, target_class=self.wanted, requires="robust"
         )
-        return [{"row": self.rows[tuple(values)]} for values in found[self.names].to_numpy().tolist()]
+        near = found[self.names].to_numpy().tolist()
+        return [{"row": next(filter(permitted, self.rows[tuple(values)]))} for values in near]
 
 
 def network_of(layers):

@@ -10,6 +10,7 @@ anew, is OCEAN's optimum.
 
 import itertools
 import math
+import time
 import warnings
 
 import far
@@ -22,6 +23,8 @@ from ocean.feature import Feature
 from ortools.sat.python.cp_model import Domain
 
 END = float(numpy.finfo(numpy.float32).max)  # of a column: OCEAN looks for the person between its levels
+OVER, KEPT, LEAST = 0.3, 0.06, 0.1  # seconds that CP-SAT takes beyond its own limit, and a share; what it has at least
+SEED = 42  # the library's own: of points equally near it may hand back any
 SAME = 1e-6  # distances that are one: OCEAN counts in 1e-8, and thresholds are stepped over by a float32 number
 
 
@@ -29,8 +32,17 @@ class Restated(Explainer):
     """OCEAN's program, in which an interval costs the way to what the person may take in it."""
 
     def __init__(self, estimator, mapper, columns):
-        self.columns, self.reach = columns, {}
+        self.columns = columns
+        self.pose({}, math.inf)
         super().__init__(estimator, mapper=mapper)
+
+    def pose(self, reach, until):
+        """What the next person may take, and when the answer is due."""
+        self.reach, self.until, self.told = reach, until, {}
+
+    def set_majority_class(self, y, *, op=0):  # the last step before the solver
+        super().set_majority_class(y, op=op)
+        self.solver.parameters.max_time_in_seconds = max(self.until - time.monotonic(), LEAST)
 
     def Lp(self, x, v, code=None, *, norm=1):
         self.asked = self.columns.get(next(name for name, each in self.mapper.items() if each is v))
@@ -42,8 +54,10 @@ class Restated(Explainer):
 
     def nearest(self, column, levels):
         """By interval, what ``Column.nearest`` has in it."""
-        mine = self.reach[column.feature["name"]]
-        return [column.nearest(mine, above, at_most) for above, at_most in itertools.pairwise(levels.tolist())]
+        if (name := column.feature["name"]) not in self.told:
+            ends = itertools.pairwise(levels.tolist())
+            self.told[name] = [column.nearest(self.reach[name], above, at_most) for above, at_most in ends]
+        return self.told[name]
 
 
 class OceanCp:
@@ -93,13 +107,13 @@ class OceanCp:
         self.explainer = Restated(self.estimator, self.mapper, numbers)
 
     def explain(self, factual, reach, count, seed, limit):
+        self.explainer.pose(reach, time.monotonic() + limit - OVER - KEPT * limit)
         point = numpy.array([column.of(factual[column.feature["name"]]) for column in self.columns])
-        self.explainer.reach = reach
         self.restrict(reach, point)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = self.explainer.explain(
-                point, y=self.wanted, norm=1, max_time=max(limit - 0.1, 0.1), num_workers=1, random_seed=seed % 2**31
+                point, y=self.wanted, norm=1, max_time=limit, num_workers=1, random_seed=SEED
             )
         status = self.explainer.Status
         if found is None:
@@ -234,8 +248,8 @@ class Column:
 
 
 def columns_of(problem):
-    """The estimator's columns; refused where a feature is in several that are no one-hot code."""
-    features = {feature["name"]: feature for feature in problem.features}
+    """The estimator's columns; refused where a feature is in several that are no one-hot code of all its categories."""
+    features, found = {feature["name"]: feature for feature in problem.features}, []
     for source in problem.inputs:
         if source["type"] not in ("affine", "indicator", "lookup") or source.get("unit", 1.0) <= 0:
             raise far.Refused(
@@ -243,7 +257,18 @@ def columns_of(problem):
             )
         if source["type"] == "indicator" and len(source["levels"]) != 1:
             raise far.Refused(f"OCEAN needs one column a category of {source['feature']}.")
-    return [Column(features[source["feature"]], source) for source in problem.inputs]
+        feature = features[source["feature"]]
+        own = [each for each in problem.inputs if each["feature"] == feature["name"]]
+        told = [each["levels"][0] for each in own if each["type"] == "indicator"]
+        if len(own) == len(told) == 1 and len(feature["categories"]) == 2:  # 1 of one category, 0 of the other
+            values = [float(each == told[0]) for each in feature["categories"]]
+            source = {**source, "type": "lookup", "levels": feature["categories"], "values": values}
+        elif len(own) > max(len(told), 1) or (
+            told and sorted(map(str, told)) != sorted(map(str, feature["categories"]))
+        ):
+            raise far.Refused(f"OCEAN needs {feature['name']} in one column, or in one for each of its categories.")
+        found.append(Column(feature, source))
+    return found
 
 
 def features_of(columns):
@@ -254,7 +279,7 @@ def features_of(columns):
         if column.code:
             codes = [other.code for other in columns if other.feature is column.feature]
             found[name] = Feature(Feature.Type.ONE_HOT_ENCODED, codes=codes)
-        elif column.feature["kind"] == "binary":
+        elif column.feature["kind"] == "binary" and {*column.source.get("values", ())} == {0.0, 1.0}:
             found[name] = Feature(Feature.Type.BINARY)
         else:
             found[name] = Feature(Feature.Type.CONTINUOUS, levels=(-END, END))

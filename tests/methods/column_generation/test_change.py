@@ -70,6 +70,24 @@ def group_of(problem: Problem, factuals: pd.DataFrame, t_max: int) -> Group:
     return group.part(np.flatnonzero(group.coverable() == 1))
 
 
+def test_a_point_that_took_many_nodes_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By more of them, where neither the usual number nor the search for the cheapest decides."""
+    problem = posed("forest")
+    group, attains = group_of(problem, negatives(problem, 9, 1), 3), Group._attains
+    searching = change._Search(group, [], Deadline.after(60))
+
+    def limited(self: Group, profiles: np.ndarray, extras: int, effort: int = 1) -> tuple[int, np.ndarray]:
+        return attains(self, profiles, extras) if effort > 8 else (-1, np.empty(0))
+
+    monkeypatch.setattr(Group, "_attains", limited)
+    monkeypatch.setattr(change._Search, "_cheapest", lambda *_: None)
+    for place in range(group.size):
+        members = np.array([place])
+        assert group.point(members) is None
+        column = searching._column_of(members)
+        assert column.change == searching.alone[place] * searching.people[place]
+
+
 @EVERY
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("wanted", ["good", "bad"])

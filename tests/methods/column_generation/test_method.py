@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -202,6 +204,24 @@ def test_pricing_is_exact(model: str, limited: bool) -> None:
             met, bound, _ = pricing.solve(weight, 60.0)
             assert heavy.max() == pytest.approx(weight[met[-1]].sum(), abs=1e-6)
             assert heavy.max() <= bound + 1e-6
+
+
+def test_all_programs_that_widen_a_group_share_one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has what those before it left."""
+    problem = posed("linear")
+    group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), negatives(problem, 14, 2), 2)
+    pricing = Pricing(group.part(np.flatnonzero(group.coverable() == 1)))
+    given, solve = list[float](), pricing.compiled.solve
+
+    def slow(objective: Any, seconds: float, **more: Any) -> Any:
+        given.append(seconds)
+        time.sleep(0.1)
+        return solve(objective, seconds, **more)
+
+    monkeypatch.setattr(pricing.compiled, "solve", slow)
+    assert pricing.wider(np.array([0]), Deadline.after(30.0))
+    assert len(given) > 1
+    assert all(after < before - 0.1 for before, after in itertools.pairwise(given))
 
 
 @EVERY
