@@ -95,12 +95,14 @@ _clock = CompileClock(say_compiling)
 _recent: list[tuple[Method, Problem, Explainer]] = []
 
 
-@python_errors()
-def _check_classes(classes: Any) -> None:
+def _check_model(model: Any, classes: Any) -> None:
+    if model is None:
+        raise HarnessError("there is no model to ask; give model=, a fitted scikit-learn estimator or pipeline.")
     if isinstance(classes, str) or not isinstance(classes, Iterable | None):
         raise HarnessError(f"classes is {classes!r}; give a list of the classes' names, in the model's order.")
 
 
+@python_errors()
 def pose(
     frame: pd.DataFrame | Dataset,
     target: str | None = None,
@@ -143,9 +145,7 @@ def pose(
     HarnessError
         If table, model and target do not fit.
     """
-    if model is None:
-        raise HarnessError("there is no model to ask; give model=, a fitted scikit-learn estimator or pipeline.")
-    _check_classes(classes)
+    _check_model(model, classes)
     immutable, features = ([one] if isinstance(one, str) else plain(one) for one in (immutable, features))
     if isinstance(frame, Dataset):
         dataset = _amended(frame, target, immutable, features, settings)

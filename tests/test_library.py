@@ -489,9 +489,13 @@ def test_a_group_is_served_by_few(question: Any, pipeline: Pipeline) -> None:
     assert "proven the fewest" not in refuted
     assert "The checker found worse than claimed: 1." in refuted
     left = {one: point for one, point in group.found.assignment.items() if one not in people[:2]}
-    without = replace(group, found=replace(group.found, assignment=left, uncoverable=(people[1],)))
-    assert f"Without a counterfactual: {people[0]}, {people[1]}." in str(without)
-    assert f"Proven to have none: {people[1]}." in str(without)
+    for said, proven in (("none", True), ("worse than claimed", False)):
+        second = replace(group.people[people[1]], context=replace(person.context, verdicts=(said,)))
+        known = {**group.people, people[0]: second, people[1]: second}
+        without = replace(group, people=known, found=replace(group.found, assignment=left, uncoverable=(people[1],)))
+        assert f"Without a counterfactual: {people[0]}, {people[1]}." in str(without)
+        assert (f"Proven to have none: {people[1]}." in str(without)) == proven
+        assert ("The checker found worse than claimed: 2." in str(without)) != proven
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -374,7 +373,7 @@ def _namesakes(top: str) -> list[str]:
     """What lies here and is called as one of our packages is, which is imported instead."""
     if top not in {"methods", "metrics", "harness"}:
         return []
-    ours = Path(str(import_module(top).__file__)).parent
+    ours = Path(__file__).resolve().parents[2] / top
     return [name for name in (f"{top}.py", top) if Path(name).exists() and Path(name).resolve() != ours]
 
 

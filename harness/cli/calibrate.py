@@ -78,7 +78,7 @@ def _by_machine(study: Path, methods: Sequence[str], tasks: Sequence[str]) -> di
     for run in latest(study):
         meta = run.meta
         asked = not tasks or f"{meta['dataset']}/{meta['model']}" in tasks
-        if meta["method"] in methods and asked and not meta["config"].get("group"):
+        if meta["method"] in methods and asked and not meta["config"].get("group") and not meta.get("also_on"):
             found.setdefault(machine_of(meta), {}).setdefault(meta["method"], []).append(run)
     return found
 

@@ -74,7 +74,8 @@ def main() -> None:
         if type(fault).__module__.partition(".")[0] not in CLUSTERS:
             raise
         lost = "a run was ended by the cluster (%s); what was answered is kept, and the same command goes on from there"
-        log.error(lost, str(fault).partition("\n")[0] or type(fault).__name__)
+        log.debug("%s", fault)
+        log.error(lost, next(filter(None, reversed(str(fault).splitlines())), type(fault).__name__))
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
 

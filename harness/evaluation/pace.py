@@ -162,13 +162,13 @@ def paces(
     by_pair = {(each.source, each.target): each for each in known}
     counts: dict[str, Counter[str]] = {}
     for task, _, meta in runs:
-        counts.setdefault(task, Counter())[machine_of(meta)] += 1
+        counts.setdefault(task, Counter())[machine_of(meta)] += not meta.get("also_on")
     bases = {task: min(count, key=lambda name: (-count[name], name)) for task, count in counts.items()}
     factors, listed = [], dict[tuple[str, str], list[str]]()
     for task, method, meta in runs:
         pair = (machine_of(meta), bases[task])
-        factors.append(_factor(*pair, by_pair)[0])
-        if pair[0] != pair[1]:
+        factors.append(math.nan if meta.get("also_on") else _factor(*pair, by_pair)[0])
+        if pair[0] != pair[1] or meta.get("also_on"):
             listed.setdefault(pair, []).append(method)
     notes = [_note(pair, dict.fromkeys(methods), *_factor(*pair, by_pair)) for pair, methods in listed.items()]
     return tuple(factors), tuple(notes)

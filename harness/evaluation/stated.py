@@ -104,7 +104,7 @@ def _mistold(run: StoredRun) -> Iterator[str]:
     fine, grouped = satisfied(run), bool(run.groups())
     if wrong := out - fine:
         yield f"{len(wrong)} people are left out as having what is wanted, of whom the model says otherwise"
-    left_out = not grouped and settings(run.meta)["satisfied"] == LATER["satisfied"]
+    left_out = grouped or settings(run.meta)["satisfied"] == LATER["satisfied"]
     if wrong := {row["factual"] for row in rows if left_out} & fine - out:
         yield f"{len(wrong)} people have what is wanted, and are not left out"
     if torn := [row for row in rows if (row["status"] in FOUND) != (row["row"] is not None)]:
@@ -117,9 +117,11 @@ def _mistold(run: StoredRun) -> Iterator[str]:
 
 
 def _closed(row: Mapping[str, Any]) -> bool:
-    """Whether an answer's objective is no more than its bound."""
+    """Whether an answer's objective is no more than its bound; one that states neither claims nothing of them."""
     value, bound = row["objective"], row["bound"]
-    return None not in (value, bound) and value - bound <= OPTIMALITY_GAP * (1.0 + READING) * max(1.0, abs(value))
+    if value is None or bound is None:
+        return value is bound
+    return bool(value - bound <= OPTIMALITY_GAP * (1.0 + READING) * max(1.0, abs(value)))
 
 
 def _equal(row: Mapping[str, Any], origin: Mapping[str, Any]) -> bool:

@@ -56,12 +56,14 @@ class GroupExplained:
 
     def _left(self) -> list[str]:
         left = [one for one in self.people if one not in self.found.assignment]
-        none = [one for one in left if one in self.found.uncoverable]
+        none = [one for one in left if one in self.found.uncoverable and self._said(one) == "none"]
         parts = [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left)
         parts += [f"Proven to have none: {', '.join(map(str, none))}."] * bool(none)
         return parts + [f"The checker found {counted(bad)}." for bad in [self._faults()] if bad]
 
     def _faults(self) -> Counter[str]:
-        """What the checker says of those who are served, but that all is well."""
-        served = [person for one, person in self.people.items() if one in self.found.assignment]
-        return Counter(word for person in served if (word := person.context.verdicts[0]) != ACCEPTED)
+        """What the checker says of them, but that all is well."""
+        return Counter(word for one in self.people if (word := self._said(one)) not in {ACCEPTED, "none"})
+
+    def _said(self, one: object) -> str:
+        return self.people[one].context.verdicts[0]

@@ -13,7 +13,7 @@ from harness.core.tolerances import COLUMN_WEIGHT, WHOLE_BOUND
 from harness.solvers.cover import Cover, assign
 from methods.column_generation import kernels
 from methods.column_generation.change_kernels import best_points, cheapest
-from methods.column_generation.group import Group
+from methods.column_generation.group import NODES, Group
 from methods.column_generation.records import Aim, Worth
 
 # Nodes, of linear models; of others, whose nodes take longer, fewer: see ``_Search.nodes``.
@@ -21,6 +21,7 @@ FEW = 2_000  # of the search for the cheapest point of a group; and for one anch
 MANY = 500_000  # of the search for the cheapest point, where the bound on its change matters
 CALL = 100_000  # of one call of the pricing, between looks at the clock
 MORE = 8  # factor on the nodes of the pricing where they did not suffice
+MOST = MORE**2  # that the search for one point is given
 ROOM = 20_000  # points that a listing may find
 POOL = 5_000  # columns of the first master, and of an integer program over listed groups
 SHARE = 0.5  # of the time, for what follows the pricing
@@ -152,8 +153,10 @@ class _Search:
         if (column := self._cheapest(members)) is not None:
             return column
         effort = 1
-        while (point := self.group.point(members, effort)) is None:  # the search that met them was given more
+        while (point := self.group.point(members, effort)) is None and effort < MOST:  # their search was given more
             effort *= MORE
+        if point is None:
+            raise RuntimeError(f"no point was found again for a group that has one, in {effort * NODES:,} nodes")
         return self._column(point, members)
 
     def _descend(self) -> None:

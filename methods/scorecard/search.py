@@ -227,14 +227,19 @@ class Search:
     def _again(
         self, weights: np.ndarray, cap: float, found: Kept, held: int, deadline: Deadline
     ) -> tuple[bool, float, int]:
-        """As ``Branching.cheapest``, which finds what is held already too, or else it stays."""
+        """As ``Branching.cheapest``, which finds again what is held; where it did not end, the cheapest of both."""
         before = [part[:held].copy() for part in found]
         ended, least, many = self.branching.cheapest(weights, cap, found, deadline)
-        if many >= held:
+        if ended and many >= held:
             return ended, least, many
-        for part, kept in zip(found, before, strict=True):
-            part[:held] = kept
-        return False, least, held
+        both = [np.concatenate([part[:many], kept]) for part, kept in zip(found, before, strict=True)]
+        costs = both[2] @ weights
+        _, first = np.unique(np.sort(both[1], axis=1), axis=0, return_index=True)
+        chosen = first[np.argsort(costs[first], kind="stable")]
+        chosen, dropped = np.split(chosen, [len(found.values)])
+        for part, values in zip(found, both, strict=True):
+            part[: len(chosen)] = values[chosen]
+        return False, float(min(least, costs[dropped].min(initial=math.inf))), len(chosen)
 
     def _bounds(self, weights: np.ndarray) -> Bounds:
         """The Lagrangian bounds of forms with these weights, shape (forms, 4)."""

@@ -115,7 +115,9 @@ def test_a_run_that_a_cluster_ends_is_one_sentence(
     lost = type("Lost", (RuntimeError,), {"__module__": module})
 
     def sweep() -> None:
-        raise lost("Job 7_3 was cancelled\nand more" if said != "Lost" else "")
+        raise lost(
+            "Job (task=0) failed during processing with trace:\nJob 7_3 was cancelled\n" if said != "Lost" else ""
+        )
 
     monkeypatch.setattr(main, "talk", lambda: None)
     monkeypatch.setattr("hydra.main", lambda **_: lambda _: sweep)

@@ -104,6 +104,15 @@ def test_each_task_is_of_the_machine_of_most_of_its_runs() -> None:
     assert "are not calibrated, and have no rank" in notes[0]
 
 
+def test_a_run_of_two_machines_is_compared_with_none() -> None:
+    """Not with another of the same two, which shared the work otherwise, and whichever is calibrated."""
+    both = {**_on("near"), "also_on": ["far"]}
+    factors, notes = paces([("t", "a", both), ("t", "b", both), ("t", "c", _on("near"))], [HERE])
+    assert [math.isnan(factor) for factor in factors] == [True, True, False]
+    assert notes[0].startswith("Seconds of a, b were taken on another machine (near and far) than others' (near)")
+    assert notes[0].endswith("are not calibrated, and have no rank.")
+
+
 def test_a_study_ranks_seconds_as_calibrated_and_no_others(problem: Problem, tmp_path: Path) -> None:
     """Two methods of one machine answer in 0.1 s, a third in 0.1 s of a machine that takes half as long."""
     for method, cpu in {"one": "near", "two": "near", "three": "far"}.items():

@@ -77,7 +77,7 @@ def test_a_point_that_took_many_nodes_is_found_again(monkeypatch: pytest.MonkeyP
     searching = change._Search(group, [], Deadline.after(60))
 
     def limited(self: Group, profiles: np.ndarray, extras: int, effort: int = 1) -> tuple[int, np.ndarray]:
-        return attains(self, profiles, extras) if effort > 8 else (-1, np.empty(0))
+        return attains(self, profiles, extras) if effort > 1 else (-1, np.empty(0))
 
     monkeypatch.setattr(Group, "_attains", limited)
     monkeypatch.setattr(change._Search, "_cheapest", lambda *_: None)
