@@ -363,18 +363,18 @@ def _instantiate(config: Any, what: str) -> Any:
         return instantiate(config, _convert_="all")
     except (ImportError, TypeError, ValueError, InstantiationException) as fault:
         top = path.partition(".")[0]
-        for theirs in _namesakes(top):
+        if theirs := _namesake(top):
             raise HarnessError(f"{what} cannot be set up: {top} is a package of ours; rename {theirs}.") from fault
         cause = fault.__cause__ if isinstance(fault, InstantiationException) else None
         raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause or fault).splitlines()[:2])}") from fault
 
 
-def _namesakes(top: str) -> list[str]:
-    """What lies here and is called as one of our packages is, which is imported instead."""
+def _namesake(top: str) -> str | None:
+    """What lies here and is called as one of our packages is, which is imported instead, if anything does."""
     if top not in {"methods", "metrics", "harness"}:
-        return []
+        return None
     ours = Path(__file__).resolve().parents[2] / top
-    return [name for name in (f"{top}.py", top) if Path(name).exists() and Path(name).resolve() != ours]
+    return next((name for name in (f"{top}.py", top) if Path(name).exists() and Path(name).resolve() != ours), None)
 
 
 def metrics_of(config: Mapping[str, Any]) -> list[Metric]:

@@ -17,7 +17,7 @@ from harness.core.explanation import Explanation, Reason
 from harness.core.method import prepare
 from harness.core.problem import Problem
 from harness.core.target import Target
-from harness.evaluation.pace import Calibration, machine_of
+from harness.evaluation.pace import Calibration, machine_of, machines_of
 from harness.evaluation.study import latest
 from harness.execution.experiment import entropy
 from harness.execution.pool import Limits, Pool
@@ -78,8 +78,9 @@ def _by_machine(study: Path, methods: Sequence[str], tasks: Sequence[str]) -> di
     for run in latest(study):
         meta = run.meta
         asked = not tasks or f"{meta['dataset']}/{meta['model']}" in tasks
-        if meta["method"] in methods and asked and not meta["config"].get("group") and not meta.get("also_on"):
-            found.setdefault(machine_of(meta), {}).setdefault(meta["method"], []).append(run)
+        machine, *others = machines_of(meta)
+        if meta["method"] in methods and asked and not meta["config"].get("group") and not others:
+            found.setdefault(machine, {}).setdefault(meta["method"], []).append(run)
     return found
 
 

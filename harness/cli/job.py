@@ -42,7 +42,7 @@ from harness.core.method import prepare
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
 from harness.evaluation.contest import metric_paths, metrics_of
-from harness.evaluation.pace import machine_of
+from harness.evaluation.pace import machine_of, machines_of
 from harness.evaluation.study import EQUATIONS, SCORES, read_scores
 from harness.execution.experiment import Workers, run, run_groups
 from harness.execution.pool import Limits, Pool
@@ -196,8 +196,8 @@ def _answer(
         }
         equations = next(iter(task.problems.values())).equations
         stored.start(meta, dataset.space, task.classifier, task.targets, None, task.factuals, equations)
-    elif (here := machine_of({"environment": machine()})) not in machine_of(stored.meta).split(" and "):
-        stored.update(also_on=[*stored.meta.get("also_on", ()), here])  # its seconds are of neither alone
+    else:
+        _go_on_here(stored)
     count, seed, group = plain["n_counterfactuals"], plain["seed"], plain["group"]
     seconds = plain["group_time_limit" if group else "time_limit"]
     limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
@@ -207,6 +207,12 @@ def _answer(
         run_groups(stored, task, method, group, seed, workers, progress)
     else:
         run(stored, task, method, count, seed, workers, progress, plain["satisfied"])
+
+
+def _go_on_here(stored: StoredRun) -> None:
+    """Note that a run which was begun on another machine is of this one, too: its seconds are of neither alone."""
+    if (here := machine_of({"environment": machine()})) not in machines_of(stored.meta):
+        stored.update(also_on=[*stored.meta.get("also_on", ()), here])
 
 
 def _beside() -> int:

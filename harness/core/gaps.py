@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 MISSED = "missing"  # the category of gaps, and how a gap is called
@@ -23,3 +24,12 @@ def same(one: Any, other: Any) -> bool:
     (True, True, False)
     """
     return bool(one == other) or (missing(one) and missing(other))
+
+
+def same_row(row: Mapping[str, Any], origin: Mapping[str, Any]) -> bool:
+    """Whether a decoded row has all the values of another.
+
+    >>> same_row({"age": 30, "job": None}, {"job": float("nan")}), same_row({"age": 30}, {"age": 31})
+    (True, False)
+    """
+    return all(same(row.get(name), value) for name, value in origin.items())

@@ -29,11 +29,16 @@ TIMES = ["seconds", "cpu_seconds", "model_seconds"]  # columns of scores that a 
 PREFIX = "calibration-"
 
 
-def machine_of(meta: Mapping[str, Any]) -> str:
-    """The machine of a run, in words: its processor, and how many cores it has; all that it went on on."""
+def machines_of(meta: Mapping[str, Any]) -> list[str]:
+    """The machine of a run, in words: its processor, and how many cores it has; then those that it went on on."""
     known = meta.get("environment") or {}
     cores = f", {known['cores']} cores" if "cores" in known else ""
-    return " and ".join([f"{known.get('cpu') or 'a processor that was not noted'}{cores}", *meta.get("also_on", ())])
+    return [f"{known.get('cpu') or 'a processor that was not noted'}{cores}", *meta.get("also_on", ())]
+
+
+def machine_of(meta: Mapping[str, Any]) -> str:
+    """The machines of a run in one phrase."""
+    return " and ".join(machines_of(meta))
 
 
 @dataclass(frozen=True)
@@ -162,13 +167,13 @@ def paces(
     by_pair = {(each.source, each.target): each for each in known}
     counts: dict[str, Counter[str]] = {}
     for task, _, meta in runs:
-        counts.setdefault(task, Counter())[machine_of(meta)] += not meta.get("also_on")
+        counts.setdefault(task, Counter())[machine_of(meta)] += len(machines_of(meta)) == 1
     bases = {task: min(count, key=lambda name: (-count[name], name)) for task, count in counts.items()}
     factors, listed = [], dict[tuple[str, str], list[str]]()
     for task, method, meta in runs:
-        pair = (machine_of(meta), bases[task])
-        factors.append(math.nan if meta.get("also_on") else _factor(*pair, by_pair)[0])
-        if pair[0] != pair[1] or meta.get("also_on"):
+        pair, several = (machine_of(meta), bases[task]), len(machines_of(meta)) > 1
+        factors.append(math.nan if several else _factor(*pair, by_pair)[0])
+        if pair[0] != pair[1] or several:
             listed.setdefault(pair, []).append(method)
     notes = [_note(pair, dict.fromkeys(methods), *_factor(*pair, by_pair)) for pair, methods in listed.items()]
     return tuple(factors), tuple(notes)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.explanation import Status
-from harness.core.gaps import same
+from harness.core.gaps import same_row
 from harness.core.tolerances import CLAIM, OPTIMALITY_GAP, READING, VALUE_TIE
 from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
@@ -22,7 +22,7 @@ from harness.store.codec import to_plain
 from harness.store.run import StoredRun
 
 FROM_ROWS = {"distance", "diversity"}  # families of metrics that need no model and no training rows
-FOUND = {Status.OPTIMAL, Status.FOUND}  # of rows with a counterfactual
+FOUND = {status for status in Status if status.found}  # of rows with a counterfactual
 TIMES = ("seconds", "cpu_seconds", "model_seconds", "fit_seconds")  # of a row
 SAID = ("verdict", "valid", "incoherent", "violations", "limits", "region")  # of a verdict
 
@@ -112,7 +112,7 @@ def _mistold(run: StoredRun) -> Iterator[str]:
     if vain := [row for row in rows if row["status"] == Status.OPTIMAL and not (grouped or _closed(row))]:
         yield f"{len(vain)} answers are said to be optimal, and their bounds do not say so"
     origins = dict(zip(frame.index, frame.to_dict("records"), strict=True))
-    if copies := [row for row in rows if row["row"] and _equal(row["row"], origins[row["factual"]])]:
+    if copies := [row for row in rows if row["row"] and same_row(row["row"], origins[row["factual"]])]:
         yield f"{len(copies)} answers are the person asked about"
 
 
@@ -122,7 +122,3 @@ def _closed(row: Mapping[str, Any]) -> bool:
     if value is None or bound is None:
         return value is bound
     return bool(value - bound <= OPTIMALITY_GAP * (1.0 + READING) * max(1.0, abs(value)))
-
-
-def _equal(row: Mapping[str, Any], origin: Mapping[str, Any]) -> bool:
-    return all(same(row.get(name), value) for name, value in origin.items())

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
-from harness.core.gaps import same
+from harness.core.gaps import same_row
 from harness.core.problem import Problem
 from harness.execution.messages import ExplainRequest
 
@@ -48,7 +48,7 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
             continue
         if fault := _misfit(answer.row, problem):
             return fault
-        if all(same(answer.row[name], origin[name]) for name in origin):
+        if same_row(answer.row, origin):
             return "the method handed the factual back as an answer"
     return None
 

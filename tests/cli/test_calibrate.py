@@ -13,6 +13,7 @@ import pytest
 from support.sweep import runner
 
 from harness import archive as command
+from harness.cli import job
 from harness.cli.environment import machine
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.evaluation.pace import calibrations, machine_of
@@ -22,6 +23,7 @@ from harness.store.run import StoredRun, stored_runs
 
 METHODS = ("ce_ocl", "growing_spheres", "nearest")
 RATIOS = {"CeOcl": 0.5, "GrowingSpheres": 0.6, "Nearest": 0.45}
+NARROW = ("dataset=pima", "model=lr", "method=nearest", "n_factuals=9", "study=small")
 SWEEP = ("-m", "dataset=pima", "model=lr", f"method={','.join(METHODS)}", "n_factuals=9", "study=small")
 
 
@@ -130,13 +132,22 @@ def test_a_run_that_went_on_elsewhere_is_of_no_one_machine(swept: Path, tmp_path
     before, run = len(runs["nearest"].rows()), runs["nearest"]
     lines = (run.path / "rows.jsonl").read_text().splitlines(keepends=True)
     (run.path / "rows.jsonl").write_text("".join(lines[:-1]))
-    for _ in range(2):
-        (run.path / "done").unlink()
-        done = runner(tmp_path / "two")(*SWEEP)
-        assert done.returncode == 0, done.stderr
-        assert len(run.rows()) == before
-        assert machine_of(run.meta) == f"Faraway, 8 cores and {machine_of({'environment': machine()})}"
+    (run.path / "done").unlink()
+    done = runner(tmp_path / "two")(*NARROW)
+    assert done.returncode == 0, done.stderr
+    assert len(run.rows()) == before
+    job._go_on_here(run)
+    assert machine_of(run.meta) == f"Faraway, 8 cores and {machine_of({'environment': machine()})}"
     assert machine_of(runs["ce_ocl"].meta) == "Faraway, 8 cores"
+
+
+def test_a_run_of_two_machines_makes_no_factor(swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(swept / "results" / "small", tmp_path / "both")
+    for run in stored_runs(tmp_path / "both"):
+        run.update(also_on=["Further away, 2 cores"])
+    assert command.main(["pack", str(tmp_path / "both"), str(tmp_path / "both.ceh")]) == 0
+    assert command.main(["calibrate", str(tmp_path / "both.ceh"), "--methods", *METHODS]) == 1
+    assert "has no runs of all of ce_ocl, growing_spheres, nearest by another machine" in capsys.readouterr().err
 
 
 def _few(place: int, outcome: Outcome) -> Outcome:

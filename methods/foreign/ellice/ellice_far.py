@@ -71,17 +71,17 @@ class Ellice:
         def permitted(row):
             return row != factual and all(reach[name].permits(value) for name, value in row.items())
 
-        candidates = [self.rows[tuple(values)] for values in self.robust.to_numpy().tolist()]
-        reached = [next(filter(permitted, rows), None) for rows in candidates]
-        if not any(reached):
+        candidates = self.robust.drop_duplicates()
+        points = [tuple(values) for values in candidates.to_numpy().tolist()]
+        reached = {values: row for values in points if (row := next(filter(permitted, self.rows[values]), None))}
+        if not reached:
             return [{"status": "GAVE_UP", "detail": "no robust training row is within the constraints"}]
-        self.generator._candidates[self.wanted] = self.robust[[row is not None for row in reached]].drop_duplicates()
+        self.generator._candidates[self.wanted] = candidates[[values in reached for values in points]]
         (point,) = numpy.asarray(self.problem.matrix([factual]), dtype=float)
         found = self.generator.generate(
             pandas.Series(point, index=self.names), k=count, target_class=self.wanted, requires="robust"
         )
-        near = found[self.names].to_numpy().tolist()
-        return [{"row": next(filter(permitted, self.rows[tuple(values)]))} for values in near]
+        return [{"row": reached[tuple(values)]} for values in found[self.names].to_numpy().tolist()]
 
 
 def network_of(layers):

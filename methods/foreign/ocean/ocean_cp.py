@@ -112,9 +112,7 @@ class OceanCp:
         self.restrict(reach, point)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = self.explainer.explain(
-                point, y=self.wanted, norm=1, max_time=limit, num_workers=1, random_seed=SEED
-            )
+            found = self.explainer.explain(point, y=self.wanted, norm=1, num_workers=1, random_seed=SEED)
         status = self.explainer.Status
         if found is None:
             return [{"status": "INFEASIBLE"} if status == "INFEASIBLE" else {"reason": "time limit"}]
