@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ from harness.cli.process import (
 )
 from harness.cli.progress import Progress, say_what_is_left
 from harness.core.errors import HarnessError, choices
+from harness.core.explanation import Status
 from harness.core.method import prepare
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
@@ -51,6 +53,8 @@ from harness.reports import groups
 from harness.store import mlflow as tracking
 from harness.store.rows import read_lines, write_whole
 from harness.store.run import StoredRun
+
+SAID = 100  # characters of why answers failed, in the line of a run
 
 
 @stopping_where_full()
@@ -295,7 +299,10 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
         return text
     text += f", coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:
-        return f"{text}median {scores['seconds'].median():.3f} s"
+        rows = [row for row in stored.rows() if row["status"] == Status.FAILED and row["ce"] == 1]
+        failed = Counter(map(scoring.reason, rows))
+        said = [f"{failed.total()} failed: {why[:SAID]}" for why, _ in failed.most_common(1)]
+        return ", ".join([f"{text}median {scores['seconds'].median():.3f} s", *said])
     groups = scoring.group_table(stored)
     points, gap = groups["points"].mean(), groups["gap"].mean()
     proof = "no bound" if math.isnan(gap) else f"gap {gap:g}"

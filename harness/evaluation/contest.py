@@ -148,7 +148,8 @@ class Contest:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        return statistics.pairs(self.values, self.answered[list(self.values)])
+        """Of diversity, who gives as many as asked for is told from who does not, as elsewhere who answers."""
+        return statistics.pairs(self.values, self.counted[list(self.values)])
 
     @cached_property
     def counted(self) -> pd.DataFrame:

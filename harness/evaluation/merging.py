@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.core.explanation import Status
-from harness.evaluation.pace import calibrated, machine_of
+from harness.evaluation.pace import calibrated, machine_of, machines_of
 from harness.evaluation.study import SCORES, SHOWN, as_text, identity, named, posed, settings
 from harness.store.archive import ANSWERS, SWEEPS, Archive, answers_of, pack, unpacked_anew
 from harness.store.run import StoredRun, model_of
@@ -163,9 +163,10 @@ def pieces_of(archives: Iterable[Archive]) -> list[Piece]:
 
 def machines(metas: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence where runs are of several machines, whose seconds are not comparable."""
-    found = Counter(map(machine_of, metas))
-    listed = "; ".join(f"{machine} ({count} runs)" for machine, count in found.most_common())
-    return [f"seconds are of {len(found)} machines, and compare only as calibrated: {listed}"] if len(found) > 1 else []
+    runs = list(metas)
+    count = len({machine for meta in runs for machine in machines_of(meta)})
+    listed = "; ".join(f"{machine} ({n} runs)" for machine, n in Counter(map(machine_of, runs)).most_common())
+    return [f"seconds are of {count} machines, and compare only as calibrated: {listed}"] if count > 1 else []
 
 
 def limits(metas: Iterable[Mapping[str, Any]]) -> list[str]:

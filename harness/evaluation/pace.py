@@ -169,13 +169,19 @@ def paces(
     for task, _, meta in runs:
         counts.setdefault(task, Counter())[machine_of(meta)] += len(machines_of(meta)) == 1
     bases = {task: min(count, key=lambda name: (-count[name], name)) for task, count in counts.items()}
-    factors, listed = [], dict[tuple[str, str], list[str]]()
+    factors, listed, split = [], dict[tuple[str, str], list[str]](), dict[str, list[str]]()
     for task, method, meta in runs:
         pair, several = (machine_of(meta), bases[task]), len(machines_of(meta)) > 1
         factors.append(math.nan if several else _factor(*pair, by_pair)[0])
-        if pair[0] != pair[1] or several:
+        if several:
+            split.setdefault(pair[0], []).append(method)
+        elif pair[0] != pair[1]:
             listed.setdefault(pair, []).append(method)
     notes = [_note(pair, dict.fromkeys(methods), *_factor(*pair, by_pair)) for pair, methods in listed.items()]
+    notes += [
+        f"Seconds of {', '.join(dict.fromkeys(methods))} were taken on {machines} by turns, and have no rank."
+        for machines, methods in split.items()
+    ]
     return tuple(factors), tuple(notes)
 
 

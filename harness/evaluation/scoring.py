@@ -74,7 +74,7 @@ def score(
     table = {}
     asked: dict[int, list[_Judged]] = {}  # by problem, which many questions share
     for identity, rows in by_factual.items():
-        if all(row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED for row in rows):
+        if all(map(_left_out, rows)):
             continue
         judged = [(row, verdicts[identity, row["ce"]]) for row in rows]
         counts = _counts(judged, limit_of(meta), objective)
@@ -311,6 +311,10 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"mean": scores.mean(), "se": error, "n": counted, "of": len(scores)})
 
 
+def _left_out(row: Mapping[str, Any]) -> bool:
+    return row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED
+
+
 def refusal(run: StoredRun) -> str | None:
     """Why every factual of a run was refused; None where one was not. That one has what is wanted is no reason."""
     rows = run.rows()
@@ -320,7 +324,8 @@ def refusal(run: StoredRun) -> str | None:
 
 
 def outcome(run: StoredRun, without: Collection[Any] = ()) -> dict[str, Any]:
-    """How a run went, but for some questions, which are counted apart.
+    """How a run went, but for some questions, which are counted apart, and for people left out as they have what is
+    wanted, where these are not all.
 
     ``status``: rows by status; ``verdict``: answers by the checker's word; ``details``: distinct reasons of refusal and
     failure; ``reasons``: why questions have no first answer, and of how many each is said; ``missing``: of all answers
@@ -330,6 +335,7 @@ def outcome(run: StoredRun, without: Collection[Any] = ()) -> dict[str, Any]:
     """
     apart = set(map(str, without))
     rows = [row for row in run.rows() if str(row["factual"]) not in apart]
+    rows = [row for row in rows if not _left_out(row)] or rows
     verdicts = [verdict for verdict in run.verdicts() if str(verdict["factual"]) not in apart]
     bad = {Status.UNSUPPORTED, Status.FAILED}
     return {

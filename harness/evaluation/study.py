@@ -28,21 +28,12 @@ SHOWING = {
     "metrics", "population", "divide", "optimise", "dry", "force", "rescore", "study", "table", "figure", "output_dir",
     "variant", "jobs",
 }  # fmt: skip
-# Settings that make another task, as its people or its model are others; all other settings make a variant of a method.
-LATER = {
-    "first_use": False,
-    "satisfied": "leave_out",
-    "constraints": [],
-    "split.time": None,
-}  # settings that earlier versions lacked, as they were then
-CONSTRAINTS = {
-    "immutable",
-    "features",
-    "unbounded",
-    "causality",
-    "constraints",
-}  # of a dataset: another list makes a variant
+# Settings that earlier versions lacked, as they were then.
+LATER = {"first_use": False, "satisfied": "leave_out", "constraints": [], "split.time": None}
+# Of a dataset: another list makes a variant.
+CONSTRAINTS = {"immutable", "features", "unbounded", "causality", "constraints"}
 DATA = {"dataset", *CONSTRAINTS}
+# Settings that make another task, as its people or its model are others; all other settings make a variant of a method.
 TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals", "desired", "satisfied"}
 ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
 SHOWN = 5  # questions of a sentence
@@ -87,6 +78,11 @@ class Entry:
     impossible: int
     outcomes: tuple[Mapping[str, Any], ...]
     paces: tuple[float, ...] = ()
+
+    @property
+    def missing(self) -> Counter[str]:
+        """How many answers of all seeds have no counterfactual, by status and why."""
+        return sum((Counter[str](outcome["missing"]) for outcome in self.outcomes), Counter[str]())
 
     @property
     def timed(self) -> bool:
@@ -242,11 +238,12 @@ class Study:
         metas = [run.meta for run in runs]
         labels = named(metas)
         known = tuple(known)
-        factors, _ = pace.paces([(task, method, m) for (task, method, _), m in zip(labels, metas, strict=True)], known)
-        tables = list(map(_paced, runs, factors))
-        groups: dict[tuple[str, str], list[int]] = {}
-        for place, (task, method, _) in enumerate(labels):
-            groups.setdefault((task, method), []).append(place)
+        groups = _alike((task, method) for task, method, _ in labels)
+        refusals = [scoring.refusal(run) for run in runs]
+        took = [place for places in groups.values() for place in places if not all(refusals[p] for p in places)]
+        paced, _ = pace.paces([(*labels[place][:2], metas[place]) for place in took], known)
+        factors = dict(zip(took, paced, strict=True))
+        tables = [_paced(run, factors.get(place, 1.0)) for place, run in enumerate(runs)]
         impossible, faults = _impossible(labels, runs, tables)
         entries = []
         for (task, method), places in groups.items():
@@ -256,7 +253,6 @@ class Study:
             pooled = stacked.groupby(level=0, sort=False).mean(numeric_only=True)
             if "peak_mib" in stacked:
                 pooled["peak_mib"] = stacked["peak_mib"].groupby(level=0, sort=False).max()
-            refusals = [scoring.refusal(runs[place]) for place in places]
             entries.append(
                 Entry(
                     dataset=first["dataset"],
@@ -266,11 +262,11 @@ class Study:
                     runs=tuple(runs[place] for place in places),
                     metas=tuple(metas[place] for place in places),
                     table=pooled.loc[[index not in gone for index in pooled.index]],
-                    refusal=refusals[0] if all(refusals) else None,
+                    refusal=refusals[places[0]] if all(refusals[place] for place in places) else None,
                     one=first.get("gives", "several") == "one",
                     impossible=len(gone),
                     outcomes=tuple(scoring.outcome(runs[place], gone) for place in places),
-                    paces=tuple(factors[place] for place in places),
+                    paces=tuple(factors.get(place, 1.0) for place in places),
                 )
             )
         return cls(name, tuple(entries), impossible, (*faults, *_unlike(labels, runs, metas)), known)
@@ -308,13 +304,15 @@ class Study:
         entries = [entry for entry in self.entries if entry.task in tasks]
         outcomes = [outcome for entry in entries for outcome in entry.outcomes]
         count = sum(outcome["timed_beside"] for outcome in outcomes)
-        runs = [(entry.task, entry.method, meta) for entry in entries for meta in entry.metas]
+        runs = [(e.task, e.method, meta) for e in entries if e.refusal is None for meta in e.metas]
         return [*([BESIDE.format(count, len(outcomes))] if count else []), *pace.paces(runs, self.calibrations)[1]]
 
     def conditions(self, tasks: Collection[str]) -> list[str]:
         """Sentences about methods of some tasks: who sees what others do not, and who is not set alike on all tasks."""
         took = [entry for entry in self.entries if entry.task in tasks and entry.refusal is None]
-        seen = [f"{e.task}: {e.method} sees what others do not: {', '.join(e.sees)}." for e in took if e.sees]
+        alike = {each.task: set.intersection(*(set(e.sees) for e in took if e.task == each.task)) for each in took}
+        more = [(f"{e.task}: {e.method}", [what for what in e.sees if what not in alike[e.task]]) for e in took]
+        seen = [f"{who} sees what others do not: {', '.join(what)}." for who, what in more if what]
         for method in dict.fromkeys(entry.method for entry in took):
             plain = [settings(entry.metas[0]) for entry in took if entry.method == method]
             shared = set.intersection(*map(set, plain))  # an earlier version may have lacked others
@@ -348,7 +346,7 @@ def latest(folder: Path) -> list[StoredRun]:
     order = [name for name in found if name not in set(recorded)] + recorded
     kept: dict[str, StoredRun] = {}
     for name in order:
-        if name in found and found[name].asked and (found[name].path / SCORES).is_file():
+        if name in found and found[name].scored:
             kept[identity(found[name].meta)] = found[name]
     if not kept:
         raise HarnessError(f"no run under {folder} is finished and scored; run its experiment to the end.")
@@ -393,13 +391,13 @@ def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     task_keys: dict[str, set[str]] = {}  # by dataset
     shared_keys: set[str] = set()
     own_keys: dict[str, set[str]] = {}  # by method
-    for group in _alike(metas, ("dataset", "model")):
+    for group in _alike((meta["dataset"], meta["model"]) for meta in metas).values():
         for key in _differing([plain[place] for place in group]):
             if _of_task(key):
                 task_keys.setdefault(metas[group[0]]["dataset"], set()).add(key)
             elif not key.startswith("method."):
                 shared_keys.add(key)
-    for group in _alike(metas, ("dataset", "model", "method")):
+    for group in _alike((meta["dataset"], meta["model"], meta["method"]) for meta in metas).values():
         keys = _differing([plain[place] for place in group])
         own_keys.setdefault(metas[group[0]]["method"], set()).update(key for key in keys if key.startswith("method."))
     labels = []
@@ -417,12 +415,12 @@ def _differing(plain: Sequence[Mapping[str, Any]]) -> list[str]:
     return [key for key, values in texts.items() if len(values) > 1]
 
 
-def _alike(metas: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[list[int]]:
+def _alike(names: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[int]]:
     """Places of the runs that share some names."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for place, meta in enumerate(metas):
-        groups.setdefault(tuple(meta[name] for name in names), []).append(place)
-    return list(groups.values())
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, each in enumerate(names):
+        groups.setdefault(each, []).append(place)
+    return groups
 
 
 def _of_task(key: str) -> bool:

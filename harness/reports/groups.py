@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.gaps import same
+from harness.core.gaps import MISSED, missing, same
 from harness.core.space import Feature
 from harness.core.wording import number, some, target_text
 from harness.evaluation.checker import ACCEPTED
@@ -121,7 +121,7 @@ def _division(
     """Per value of a feature: its factuals, those without an explanation, explanations that serve it, in all and a
     factual, the mean number of features that each factual changes; and, of few explanations, how many each serves."""
     body, shown = [], range(len(points) if len(points) <= LISTED else 0)
-    for value, people in factuals.groupby(name, sort=True):
+    for value, people in factuals.groupby(name, sort=True, dropna=False):
         served = Counter(point_of[factual] for factual in people.index if factual in point_of)
         alone = len(people) - sum(served.values())
         changes = [
@@ -133,7 +133,7 @@ def _division(
         each = [str(served[point] or "") for point in shown]
         body.append(
             [
-                number(value),
+                MISSED if missing(value) else number(value),
                 len(people),
                 alone,
                 len(served),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from harness.core.explanation import Status
 from harness.core.metric import CRITERIA
 from harness.core.wording import minimised, objective_text
 from harness.evaluation.checker import ACCEPTED
@@ -18,7 +20,7 @@ from harness.evaluation.contest import SECONDS, Contest
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import Estimate
-from harness.evaluation.study import Entry
+from harness.evaluation.study import Entry, Study
 from harness.reports.latex import Tabular
 from harness.reports.markup import ARROWS, DASH, digits, markdown, number, share
 from harness.reports.stored import headings
@@ -45,7 +47,7 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     blocks = [(f"## {dataset}\n\n" if len(datasets) > 1 else "") + _block(numbers, dataset) for dataset in datasets]
     study, tasks = numbers.study, numbers.study.tasks
     absent = [f"{task}: {text}." for task in tasks if (text := study.absent(task))]
-    notes = (*absent, *study.clocks(tasks), *study.conditions(tasks), *NOTES)
+    notes = (*absent, *_failures(study, tasks), *study.clocks(tasks), *study.conditions(tasks), *NOTES)
     return "\n".join([*blocks, *(f"- {note}" for note in notes)]) + "\n", numbers.table()
 
 
@@ -120,8 +122,19 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], common: b
     )
     absent = numbers.study.absent(task)
     parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
-    parts += [*numbers.study.clocks([task]), *numbers.study.conditions([task])]
+    parts += [*_failures(numbers.study, [task]), *numbers.study.clocks([task]), *numbers.study.conditions([task])]
     return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)
+
+
+def _failures(study: Study, tasks: Collection[str]) -> list[str]:
+    """Sentences about methods of some tasks that failed, which is no search that came to nothing."""
+    said = []
+    for entry in (entry for entry in study.entries if entry.task in tasks):
+        if failed := Counter({what: n for what, n in entry.missing.items() if what.startswith(f"{Status.FAILED}: ")}):
+            ((why, _),) = failed.most_common(1)
+            count = f"{failed.total()} answer{'s' * (failed.total() != 1)}"
+            said.append(f"{entry.task}: {entry.method} failed to give {count} ({why.partition(': ')[2]}).")
+    return said
 
 
 def _behind(contest: Contest) -> str:
@@ -185,13 +198,17 @@ def _objectives(entries: Sequence[Entry]) -> dict[str, str]:
     groups = {same: {m: values for m, values in those.items() if values} for same, those in groups.items()}
     common = {same: set.intersection(*map(set, those.values())) for same, those in groups.items() if len(those) > 1}
     common = {same: answers for same, answers in common.items() if answers}
-    several = len({words[same] for same in common}) > 1
-    return {
-        method: objective_text(np.mean([np.mean(values[key]) for key in answers]).item())
-        + f" ({words[same]})" * several
-        for same, answers in common.items()
-        for method, values in groups[same].items()
-    }
+    several, told = len({words[same] for same in common}) > 1, dict[str, list[str]]()
+    for same, answers in common.items():
+        own = [words[same]] * several
+        if (
+            Counter(words[other] for other in common)[words[same]] > 1
+        ):  # of one kind, but relative to other training rows
+            own += sorted({task.partition(" / ")[2] for task, *_ in answers})
+        for method, values in groups[same].items():
+            value = objective_text(np.mean([np.mean(values[key]) for key in answers]).item())
+            told.setdefault(method, []).append(value + (f" ({', '.join(own)})" if own else ""))
+    return {method: "; ".join(texts) for method, texts in told.items()}
 
 
 def _accepted(entry: Entry, run: StoredRun) -> dict[Any, float]:

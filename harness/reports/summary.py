@@ -166,8 +166,8 @@ def _unaccepted(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
         if entry.table["coverage"].any():
             notes += [f"{entry.task}: not accepted of {entry.method}'s counterfactuals: {bad}."] if bad else []
             continue
-        reasons = entry.outcomes[0]["reasons"]
-        why = "; ".join(f"{text} ({n}x)" for text, n in list(reasons.items())[:2])
+        reasons = sum((Counter[str](outcome["reasons"]) for outcome in entry.outcomes), Counter[str]())
+        why = "; ".join(f"{text} ({n}x)" for text, n in reasons.most_common(2))
         notes.append(f"{entry.task}: {entry.method} answers nothing: {'; '.join(filter(None, (bad, why)))}.")
     return notes
 
@@ -192,7 +192,11 @@ def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any
         if refused and (set(outcome["status"]) != {"UNSUPPORTED"} or name not in able):
             troubled += 1
             first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
-            log.warning("%s: %s (%s)", run.label, ", ".join(sorted(refused)), first)
+            counts, of = outcome["status"], sum(outcome["status"].values())
+            words = (
+                word if counts[word] == of else f"{word} {counts[word]} of {of} answers" for word in sorted(refused)
+            )
+            log.warning("%s: %s (%s)", run.label, ", ".join(words), first)
     return troubled
 
 

@@ -232,10 +232,14 @@ def test_where_none_exists_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -
     scores = scores.assign(impossible=[0.0, 0.0, 1.0], seconds=[0.1, 0.3, 5.0])
     monkeypatch.setattr(job.scoring, "refusal", lambda stored: None)
     line = "done: 3 factuals, none exists for 1, coverage 1.00, validity 1.00, median 0.200 s"
-    stored: Any = None
+    rows = list[dict[str, Any]]()
+    stored: Any = SimpleNamespace(rows=lambda: rows)
     assert job._line(stored, scores, "done", 3) == line
     assert job._merit(scores, {"coverage": 1.0, "seconds": -1.0}) == pytest.approx(1.0 - 0.2)
     assert job._line(stored, scores.iloc[2:], "done", 1) == "done: 1 factuals, none exists for 1"
+    why = {"status": "FAILED", "reason": "crash", "detail": "Traceback\nImportError: no torch"}
+    rows += [{**why, "ce": ce} for ce in (1, 2)] + [{**why, "status": "GAVE_UP", "ce": 1}]
+    assert job._line(stored, scores, "done", 3) == f"{line}, 1 failed: crash, ImportError: no torch"
 
 
 def test_what_is_no_setting_is_left_to_hydra() -> None:

@@ -171,12 +171,14 @@ def test_an_answer_without_a_value_is_an_answer() -> None:
 
 
 def test_who_gives_fewer_than_asked_is_last_in_diversity() -> None:
-    """But has answered: McNemar's test is of who answers, whatever the criterion."""
+    """And has no place beside who gives them all: McNemar's test is of who does."""
     whole, single = entry("whole", [0.1] * 6), entry("single", [0.2] * 6)
     single.table["filled"] = 0.5
     found = Contest.of("t", [whole, single], MANY)
     np.testing.assert_equal(found.ranks.to_numpy(), [[0.0, 1.0]] * 6)
-    assert (found.pairs[0].difference.n, found.pairs[0].only_first) == (0, 0)
+    assert (found.pairs[0].difference.n, found.pairs[0].only_first) == (0, 6)
+    assert found.pairs[0].mcnemar == 2 / 2**6
+    assert found.places == {"whole": 1, "single": 2}
 
 
 def test_who_was_not_asked_loses_nothing() -> None:

@@ -62,6 +62,20 @@ def test_of_a_run_that_went_on_the_longer_one_is_kept(problem: Problem, tmp_path
         assert len(found.rows()) == 2
 
 
+def test_a_run_that_went_on_elsewhere_is_the_same_run(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """The longer one is kept, with the machine that it went on on."""
+    run = stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    lines = (run.path / "rows.jsonl").read_text().splitlines(keepends=True)
+    (run.path / "rows.jsonl").write_text(lines[0])
+    (run.path / "done").unlink()
+    for longer in stored_runs(tmp_path / "b" / "toy"):
+        longer.update(also_on=["elsewhere, 2 cores"])
+    merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+    (found,) = stored_runs(tmp_path / "merged.ceh")
+    assert (len(found.rows()), found.meta["also_on"]) == (2, ["elsewhere, 2 cores"])
+
+
 def test_the_first_archive_has_precedence(problem: Problem, tmp_path: Path, packed: Packed) -> None:
     """Of runs that went on equally far, and of calibrations of the same machines."""
     for name in ("a", "b"):
@@ -304,6 +318,11 @@ def test_two_machines_are_told(problem: Problem, tmp_path: Path, packed: Packed)
         stored_run(tmp_path / name / "toy", problem, "lr", method).update(environment={"cpu": f"cpu {name}"})
     (_, said) = merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
     assert said == "seconds are of 2 machines, and compare only as calibrated: cpu a (1 runs); cpu b (1 runs)"
+    (run,) = stored_runs(tmp_path / "a" / "toy")
+    run.update(also_on=["cpu b"])
+    for name, of in (("a", "cpu a and cpu b (1 runs)"), ("b", "cpu a and cpu b (1 runs); cpu b (1 runs)")):
+        (_, said) = merge([packed("a"), packed(name)], tmp_path / f"{name}-merged.ceh")
+        assert said == f"seconds are of 2 machines, and compare only as calibrated: {of}"
 
 
 def test_limits_that_differ_are_told(

@@ -109,8 +109,7 @@ def test_a_run_of_two_machines_is_compared_with_none() -> None:
     both = {**_on("near"), "also_on": ["far"]}
     factors, notes = paces([("t", "a", both), ("t", "b", both), ("t", "c", _on("near"))], [HERE])
     assert [math.isnan(factor) for factor in factors] == [True, True, False]
-    assert notes[0].startswith("Seconds of a, b were taken on another machine (near and far) than others' (near)")
-    assert notes[0].endswith("are not calibrated, and have no rank.")
+    assert notes == ("Seconds of a, b were taken on near and far by turns, and have no rank.",)
 
 
 def test_a_study_ranks_seconds_as_calibrated_and_no_others(problem: Problem, tmp_path: Path) -> None:
@@ -153,6 +152,22 @@ def test_a_study_leaves_limits_where_they_are(tmp_path: Path) -> None:
     assert found["one"].table["seconds"].tolist() == [2.0, 4.0, 4.9]
     assert found["three"].table["seconds"].tolist() == [4.0, 5.0, 4.9]
     assert found["three"].by_seed[0]["seconds"].tolist() == [4.0, 5.0, 4.9]
+
+
+def test_who_refuses_a_task_says_nothing_of_its_machine(tmp_path: Path) -> None:
+    """Most runs are of a machine whose methods all refuse: two answer on another one, and compare there."""
+    refused = Answer(Status.UNSUPPORTED, None, Reason.REFUSED, detail="trees alone.")
+    named = {"one": "near", "two": "near", "three": "far", "four": "far", "five": "far"}
+    runs = []
+    for method, cpu in named.items():
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED if cpu == "near" else refused], method=method)
+        run.update(environment={"cpu": cpu})
+        runs.append(run)
+    study = Study.among("s", runs)
+    assert [entry.timed for entry in study.entries] == [True] * 5
+    assert study.clocks(study.tasks) == []
+    (contest,) = Numbers(study).contests[SECONDS]
+    assert list(contest.values) == ["one", "two"]
 
 
 def test_the_peak_of_several_seeds_is_the_greatest(tmp_path: Path) -> None:

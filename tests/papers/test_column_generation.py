@@ -18,7 +18,7 @@ from harness.core.space import Feature, Space
 from harness.papers.column_generation import CLAIMS, FIGURES, TABLES, tables
 from harness.papers.column_generation.claims import FEWEST
 from harness.papers.column_generation.figures import _columns, heat_map, perturbed
-from harness.papers.column_generation.tables import Fewest, Models, Thresholds, _remark, solved
+from harness.papers.column_generation.tables import Fewest, Models, Thresholds, _remark, solved, summed
 from harness.reports.canvas import COLOURS
 from harness.reports.markup import DASH
 
@@ -151,6 +151,14 @@ def test_gaps_are_those_of_column_generation_beyond_the_program() -> None:
     assert gaps.loc[(100, 3), "published"] == 1.0
     assert gaps.loc[(100, 3), "ours"] == 1.0
     assert gaps.loc[(10, 2), ["published", "ours"]].tolist() == [0.0, 1.0]
+
+
+def test_that_nobody_can_be_served_is_proven() -> None:
+    """Though there is no fewest number of points then."""
+    run = run_of(2, 3, 0, lost=2)
+    run.groups()[0]["status"] = "INFEASIBLE"
+    (line,) = summed(solved([run, run_of(2, 3, 0)]), ["n_factuals"]).to_dict("records")
+    assert (line["runs"], line["proven"], line["stopped"]) == (2, 1, 1)
 
 
 def test_groups_are_read_with_their_settings() -> None:

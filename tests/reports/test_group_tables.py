@@ -120,6 +120,12 @@ def test_a_group_is_divided_by_a_features_values(points: int) -> None:
     ]
 
 
+def test_a_group_is_divided_by_what_is_missing_too() -> None:
+    people = pd.DataFrame({"age": [1.0, math.nan, math.nan], "job": ["a", "b", "c"]}, index=[5, 6, 7])
+    text = groups._division("age", people, {6: 0}, [{"age": math.nan, "job": "a"}])
+    assert [line[:4] for line in cells(text)[1:]] == [["1", "1", "1", "0"], ["missing", "2", "1", "1"]]
+
+
 def test_a_heading_says_how_many_are_needed() -> None:
     """Of three points where 1.2 are proven two, as there is no part of a point."""
     line = {"factuals": range(4), "points": [{}] * 3, "status": "FOUND", "bound": 1.2, "seconds": 0.5}

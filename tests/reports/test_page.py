@@ -190,6 +190,29 @@ def test_what_no_answer_has_a_value_of_recommends_nobody(tmp_path: Path) -> None
     assert {"proximity", "seconds"} <= told
 
 
+def test_where_nobody_has_a_rival_nobody_is_recommended(tmp_path: Path) -> None:
+    started(tmp_path, loans.problem, loans.factual, [GRANTED] * 4, paths=PATHS)
+    assert recommendations(Numbers(Study.of(tmp_path)), Markup) == []
+    assert "No two methods of a task to compare." in page.write(tmp_path).read_text()
+
+
+@pytest.mark.parametrize(("limit", "alike"), [(5, True), (60, False)])
+def test_limits_that_differ_are_not_called_the_same(limit: int, alike: bool, tmp_path: Path) -> None:
+    for method, seconds in {"one": 5, "two": limit}.items():
+        started(tmp_path, loans.problem, loans.factual, [GRANTED] * 2, method=method, time_limit=seconds)
+    assert ("Every method answers for the same people" in page.write(tmp_path).read_text()) == alike
+
+
+def test_who_refuses_is_no_failure(tmp_path: Path) -> None:
+    """And has its own place on the page."""
+    refused = Answer(Status.UNSUPPORTED, None, Reason.REFUSED, detail="trees alone.")
+    for method, answer in {"first": GRANTED, "second": refused, "third": None}.items():
+        started(tmp_path, loans.problem, loans.factual, [answer] * 2, method=method)
+    text = page.write(tmp_path).read_text()
+    assert [row["method"] for row in Page(text).table("Failures, with reasons", "task").values()] == ["third"]
+    assert "trees alone" in text
+
+
 def test_every_data_set_has_its_own_question(tmp_path: Path) -> None:
     """Another target, number of people and limit of the second."""
     other = replace(loans.problem, target=Label("refused"))
@@ -467,7 +490,9 @@ def test_a_test_is_told_with_its_data_sets() -> None:
     ranks = pd.DataFrame([[0.0, 0.5, 1.0]] * 5, columns=list("abc"))
     near = Criterion("proximity", "distance/gower", "lower")
     standing = Standing(near, ranks, statistics.friedman(ranks), {}, frozenset())
-    assert how(standing, 5) == "Friedman p = 0.0067 over 5 data sets, then Nemenyi"
+    assert how(standing) == "Friedman p = 0.0067 over 5 data sets, then Nemenyi"
+    assert how(replace(standing, test=None, places={"a": 1})) == "paired comparisons of this one task"
+    assert how(replace(standing, test=None)) == "mean ranks, not tested over data sets"
 
 
 def traded(*points: tuple[str, float, float, float]) -> Axes:

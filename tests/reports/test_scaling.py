@@ -13,7 +13,7 @@ from support.figures import covered
 from support.tables import GRANTED, started
 
 from harness.core.errors import HarnessError
-from harness.core.explanation import Answer, Reason, Status
+from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.core.space import Space
 from harness.reports import figures, scaling
 from harness.reports.scaling import measured, slope, typical
@@ -103,6 +103,19 @@ def test_groups_lie_on_the_axis_of_people(tmp_path: Path) -> None:
         ["people", 2.0, "ours, lr", 6.0, 0.5],
         ["people", 3.0, "ours, lr", 4.0, 1.0],
     ]
+
+
+def test_that_nobody_of_a_group_has_any_is_a_proof(tmp_path: Path) -> None:
+    none = Answer(Status.INFEASIBLE, None, Reason.PROOF)
+    for people in (2, 3):
+        named = {"model": "lr", "method": f"ours-{people}", "variant": people, "fingerprint": str(people)}
+        cell = started(tmp_path, loans.problem, loans.factual, [none] * people, **named)
+        factuals = list(range(people))
+        explained = GroupExplanation((), uncoverable=tuple(factuals))
+        spent = {"seconds": 1.0, "fit_seconds": 0.1, "late": False}
+        cell.append_group(group_line(0, factuals, explained, status="INFEASIBLE", **spent))
+        cell.put_verdicts([{"factual": each, "ce": 1, "verdict": "none"} for each in factuals])
+    assert measured(latest(tmp_path))["proven"].tolist() == [1.0, 1.0]
 
 
 def test_networks_lie_on_the_axis_of_units_and_hulls_on_that_of_points(tmp_path: Path) -> None:

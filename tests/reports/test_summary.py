@@ -13,12 +13,13 @@ import pandas as pd
 import pytest
 import skops.io
 from sklearn.tree import DecisionTreeClassifier
-from support.tables import GRANTED, YOUNGER, cells, started
+from support.tables import GRANTED, MEMBER, YOUNGER, cells, started
 
 from harness.cli import mlflow_run
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
+from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
 from harness.evaluation.contest import too_few
@@ -321,6 +322,35 @@ def test_few_is_half_of_what_the_best_covers_in_the_tasks_that_each_takes(made: 
     found: dict[str, Any] = {"status": Status.FOUND, "claims": None}
     runs = [made("a", **found), made("a", model="rf", **found), made("b", **found), made("b", model="rf", refused=True)]
     assert too_few(Study.among("toy", [*runs, made("c", valid=False, **found)])) == {"c"}
+
+
+def test_people_who_are_left_out_are_no_refusal(
+    problem: Problem, factual: pd.DataFrame, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor is their reason that of others who failed, of whom it is said how many they are."""
+    content = Answer(Status.UNSUPPORTED, None, Reason.REFUSED, detail=SATISFIED)
+    crash = Answer(Status.FAILED, None, Reason.CRASH, detail="no torch")
+    for answers, said in (
+        ([content, GRANTED], []),
+        ([content, GRANTED, crash], ["loans/tree/ours: FAILED 1 of 2 answers (no torch)"]),
+        ([content, crash], ["loans/tree/ours: FAILED (no torch)"]),
+    ):
+        run = started(
+            tmp_path / str(len(said)), loans.problem, loans.factual, list(answers), fingerprint=str(len(answers))
+        )
+        caplog.clear()
+        assert summary._refusals([run], [scoring.outcome(run)]) == len(said)
+        assert [record.getMessage() for record in caplog.records] == said
+
+
+def test_reasons_are_those_of_all_seeds(tmp_path: Path) -> None:
+    crash = Answer(Status.FAILED, None, Reason.CRASH, detail="no torch")
+    runs = [started(tmp_path, loans.problem, loans.factual, [each] * 3, fingerprint=str(place))
+            for place, each in enumerate((MEMBER, crash))]  # fmt: skip
+    runs[1].update(seed=1)
+    assert summary._unaccepted(Study.among("s", runs).entries, ["loans / tree"]) == [
+        "loans / tree: ours answers nothing: 3 invalid; crash, no torch (3x)."
+    ]
 
 
 def test_a_run_without_answers_says_why(made: Made, tmp_path: Path) -> None:

@@ -261,6 +261,31 @@ def test_different_objectives_are_told_apart(made: Made, tmp_path: Path) -> None
     ]
 
 
+def test_objectives_of_several_tasks_stand_side_by_side(made: Made, tmp_path: Path) -> None:
+    """Of one kind, and relative to other training rows on each."""
+    for model, (scale, values) in {"lr": (1.0, (10.0, 20.0)), "rf": (2.0, (1.0, 2.0))}.items():
+        for method, value in zip("ab", values, strict=True):
+            cell = made(GRANTED, method=method, model=model)
+            (row,) = (json.loads(line) for line in (cell.path / "verdicts.jsonl").read_text().splitlines())
+            (cell.path / "verdicts.jsonl").write_text(json.dumps(row | {"objective": value}) + "\n")
+            cell.update(objective=Objective((Term("mad_l1", params={"income": scale}),)))
+    tables.write(tmp_path, None)
+    lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
+    assert [line.split(" | ")[-1] for line in lines] == ["10 (lr); 1 (rf) |", "20 (lr); 2 (rf) |"]
+
+
+def test_who_failed_is_told(made: Made, tmp_path: Path) -> None:
+    """Beside its coverage, which a search that came to nothing has, too; in a paper's table as well."""
+    crashed = Answer(Status.FAILED, None, Reason.CRASH, detail="Traceback\nImportError: no torch")
+    made(GRANTED, None, method="right")
+    made(crashed, crashed, method="torn")
+    tables.write(tmp_path, None)
+    told = "loans / tree: torn failed to give 2 answers (crash, ImportError: no torch)."
+    assert f"- {told}\n" in (tmp_path / "table.md").read_text()
+    assert "torn failed to give 2 answers" in (tmp_path / "table.tex").read_text()
+    assert "right failed" not in (tmp_path / "table.md").read_text()
+
+
 def test_a_cell_with_failures_is_shown(made: Made, tmp_path: Path) -> None:
     """It is not done, since what failed is tried again; one whose factuals were not all asked about is left out."""
     cell = made(GRANTED, None, method="exact")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -63,7 +62,7 @@ def write(folder: Path, numbers: Numbers | None = None) -> Path:
         samples=names.samples,
         faults=study.faults, clocks=study.clocks(study.tasks),
         recommendations=recommendations(numbers, names),
-        question=_question(study),
+        question=_question(study), alike=_alike(study),
         methods=Markup(", ").join(names(method) for method in study.methods),
         provenance=stored.provenance([run for entry in study.entries for run in entry.runs]),
         compared=compared(numbers, names),
@@ -104,6 +103,12 @@ def _question(study: Study) -> Markup:
         named = f"{column}: {wanted}" if column else wanted
         rows.append([dataset, named, *(", ".join(map(str, cell)) for cell in cells)])
     return table(QUESTION, rows)
+
+
+def _alike(study: Study) -> bool:
+    """Whether all methods of a data set were asked about the same people within one limit."""
+    limits = {(entry.dataset, _limit(meta["config"])) for entry in study.entries for meta in entry.metas}
+    return not study.faults and len(limits) == len(study.datasets)
 
 
 def _limit(config: Mapping[str, Any]) -> str:
@@ -148,8 +153,8 @@ def _failures(study: Study, names: Names) -> Markup | None:
     """Entries in which something other than an accepted counterfactual came back, with counts and reasons."""
     rows = []
     for entry in study.entries:
-        missing = sum((Counter[str](outcome["missing"]) for outcome in entry.outcomes), Counter[str]())
-        if missing or entry.faults:
+        missing = entry.missing
+        if entry.refusal is None and (missing or entry.faults):
             texts = [f"{n} {what}" for what, n in missing.most_common(NAMED)]
             texts += [f"{len(missing) - NAMED} further reasons"] if len(missing) > NAMED else []
             rows.append([entry.task, names(entry.method), Markup("<br>").join(texts), _counts(entry.faults)])

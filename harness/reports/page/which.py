@@ -37,10 +37,11 @@ class Recommendation(NamedTuple):
 
 
 def recommendations(numbers: Numbers, names: Names) -> list[Recommendation]:
-    """One a criterion, but of what no method has a value of."""
+    """One a criterion, but of what no method has a value of, or one alone takes part in."""
     covered = _covered(numbers)
     found = numbers.contests
     defined = [c for c in numbers.criteria if any(one.values.notna().any(axis=None) for one in found[c.name])]
+    defined = [c for c in defined if numbers.standings[c.name].mean_ranks.notna().any()]
     return [_recommended(numbers, criterion, names, covered) for criterion in defined]
 
 
@@ -80,7 +81,7 @@ def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: 
     if few := [str(name) for name in means.index if name in standing.too_few]:
         texts = _listed([(names(name), covered[name]) for name in few])
         rows.append([DASH, Markup("answers too few: {}").format(texts)])
-    source, shown = how(standing, len(found)), table(COLUMNS, rows)
+    source, shown = how(standing), table(COLUMNS, rows)
     return Recommendation(criterion.name, criterion.better, meaning(numbers, criterion), source, shown)
 
 
@@ -134,11 +135,11 @@ def _listed(methods: list[tuple[Markup, str]]) -> Markup:
     return Markup(" ").join(parts)
 
 
-def how(standing: Standing, tasks: int) -> str:
+def how(standing: Standing) -> str:
     """Where the places come from."""
     if standing.test is not None:
         return f"Friedman p = {standing.test.p:.2g} over {len(standing.ranks)} data sets, then Nemenyi"
-    return "paired comparisons of this one task" if tasks == 1 else "mean ranks, not tested over data sets"
+    return "paired comparisons of this one task" if standing.places else "mean ranks, not tested over data sets"
 
 
 def meaning(numbers: Numbers, criterion: Criterion) -> str:

@@ -151,7 +151,7 @@ def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, An
     if own:
         common = {"n": found[0].common.n, "enough": found[0].common.enough, "pairs": _pairs(found[0], places)}
     alone = f", {found[0].task}, where alone it was measured" if len(found) == 1 < len(tasks) else ""
-    return {"how": f"{how(stands, len(found))}{alone}", "lines": lines, **common}
+    return {"how": f"{how(stands)}{alone}", "lines": lines, **common}
 
 
 def _common(contest: Contest) -> Mapping[str, Mapping[str, Any]]:

@@ -307,6 +307,19 @@ def test_the_model_is_asked_about_the_nearest_first(toy: Problem, monkeypatch: p
     assert valid(toy, SPACE.frame([answer.row]))[0]
 
 
+def test_points_met_as_frames_and_as_columns_are_looked_at_alike(toy: Problem) -> None:
+    """Whichever of them has the nearest."""
+    refused = toy.train.loc[~toy.valid(toy.train)].iloc[[0]]
+    wanted = toy.train.loc[toy.valid(toy.train)].drop_duplicates()
+    order = np.argsort(np.abs(SPACE.encode(wanted) - SPACE.encode(refused)).sum(axis=1), kind="stable")
+    first, second, third = (wanted.iloc[[place]] for place in order[:3])
+    for parts in ([first, SPACE.encode(second), SPACE.encode(third)], [SPACE.encode(first), second, third]):
+        met = Met(toy)
+        met.parts.extend(parts)
+        found = SPACE.frame([answer.row for answer in met.explanation(refused, 3).answers])
+        assert SPACE.encode(found) == pytest.approx(SPACE.encode(pd.concat([first, second, third])))
+
+
 def test_loops_that_ask_no_model_look_at_the_clock() -> None:
     """Each leaf of Feature Tweak, each tree of FOCUS, each graph of FACE."""
     modules = compat.library().modules

@@ -102,6 +102,41 @@ def test_what_was_found_stays_where_another_search_takes_over(budget: int, monke
     assert met
 
 
+@pytest.mark.parametrize(
+    ("ended", "least", "expected"),
+    [
+        (False, 0.25, (False, 0.25, [0.5, 1.0])),
+        (False, math.inf, (False, 2.0, [0.5, 1.0])),  # nothing is dearer than what there was no room for
+        (True, 0.5, (False, 0.5, [0.5, 1.0])),  # the bound of what is left out is that of an unfinished search
+    ],
+)
+def test_of_two_searches_the_cheapest_are_kept_once(
+    ended: bool, least: float, expected: tuple[bool, float, list[float]]
+) -> None:
+    """A choice that both find counts once, its options in whatever order."""
+    both, new, none = [0, 1], [4, 5], [-1, -1]
+
+    def kept(*choices: tuple[float, list[int]]) -> Kept:
+        costs = np.array([cost for cost, _ in choices])
+        return Kept(costs, np.array([picks for _, picks in choices]), np.outer(costs, [1.0, 0.0, 0.0, 0.0]))
+
+    class Second:
+        def cheapest(self, weights: np.ndarray, cap: float, found: Kept, deadline: Any) -> tuple[bool, float, int]:
+            parts = kept((0.5, new), (1.0, both[::-1])) if not ended else kept((0.5, new), (9.0, none))
+            for part, values in zip(found, parts, strict=True):
+                part[:] = values
+            return ended, least, 1 if ended else 2
+
+    engine = object.__new__(search.Search)
+    vars(engine)["branching"] = Second()
+    found = kept((1.0, both), (2.0, [2, 3]))
+    finished, bound, many = engine._again(np.array([1.0, 0.0, 0.0, 0.0]), math.inf, found, 2, Deadline.after(1))
+    costs = (found.parts[:many] @ np.array([1.0, 0.0, 0.0, 0.0])).tolist()
+    assert (finished, bound, costs) == expected
+    assert sorted(found.picks[0].tolist()) == new
+    assert sorted(found.picks[1].tolist()) == both
+
+
 def test_what_a_level_before_has_found_stays() -> None:
     """Where there is no time for the next one: without a bound, as it is of another objective."""
     method = Scorecard({"proximity": 1.0, "closeness": 1.0}, {"proximity": 2, "closeness": 1})
