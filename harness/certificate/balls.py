@@ -78,7 +78,9 @@ class Certificate:
     @property
     def exact(self) -> bool:
         """Whether the radius is the largest one."""
-        return self.violated - self.radius <= RADIUS * max(1.0, self.radius) if math.isfinite(self.violated) else False
+        return (
+            self.violated - self.radius <= RADIUS * max(1.0, self.violated) if math.isfinite(self.violated) else False
+        )
 
 
 class Budget:

@@ -68,8 +68,8 @@ class Linear:
             full = room / rate
         rest = margin
         order = np.argsort(full)
-        speed = float(pull @ rate)
-        for k in order:
+        speeds = np.cumsum((pull * rate)[order][::-1])[::-1]  # of those that are left: differences would cancel
+        for k, speed in zip(order, speeds, strict=True):
             if speed <= 0:
                 break
             t = rest / speed
@@ -77,5 +77,4 @@ class Linear:
                 moves = np.minimum(room, t * rate)
                 return float(t if norm == "linf" else math.sqrt(float(moves @ moves)))
             rest -= pull[k] * room[k]
-            speed -= float(pull[k] * rate[k])
         return math.inf

@@ -20,6 +20,7 @@ from harness.core.space import Space
 from harness.core.tolerances import SCORE_TIE, SMALLEST_NUMBER
 
 NODES = 2000  # boxes looked at between two looks at the clock
+TIE = 20  # boxes that asking the model about one point counts for
 LINK = 4.0  # roundings of a logistic function, and of what it is compared with
 LARGEST = 4_000_000  # open boxes kept; then the radius proven so far is returned
 
@@ -203,7 +204,7 @@ class Trees:
                 return Certificate(radius, radius)
             if code == FULL and heap.size < LARGEST:
                 heap.grow()
-            elif code == FULL or budget.spent(NODES):
+            elif code == FULL or budget.spent(TIE if code == TIED else NODES):
                 return Certificate(radius, math.inf)
 
     def _gaps(self, here: dict[str, float], ball: Ball, cells: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -342,7 +342,8 @@ class Feature:
         if value not in ladder:
             return (value,)
         rank = ladder.index(value)
-        return ladder[: rank + 1] if self.actionability is Actionability.DECREASE else ladder[rank:]
+        found = ladder[: rank + 1] if self.actionability is Actionability.DECREASE else ladder[rank:]
+        return tuple(c for c in found if c == value or c not in self.special)
 
 
 def _choice(enum: type[StrEnum], value: str, what: str) -> Any:

@@ -79,13 +79,18 @@ class Problem:
             self._known.clear()
 
     def labelled(self, labels: np.ndarray) -> np.ndarray:
-        """Which true labels are as the target wants them, bool; for a probability, the label that it is of."""
+        """Which true labels are as the target wants them, bool.
+
+        For a probability the label that it is of; where it is to be at most so much, every other label.
+        """
         labels, target = np.asarray(labels), self.target
         if isinstance(target, Interval):
             return (labels >= target.low) & (labels <= target.high)
         if isinstance(target, Classes):
             return one_of(labels, target.values)
-        return labels == (target.value if isinstance(target, Label) else target.label)
+        if isinstance(target, Label):
+            return labels == target.value
+        return labels != target.label if target.low == 0.0 and target.high < 1.0 else labels == target.label
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be computed again, so that no process begins with more than another."""

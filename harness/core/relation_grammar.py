@@ -236,14 +236,17 @@ class _Parser:
         }[move]
 
     def _categorical(self, feature: Feature) -> bool:
-        """Whether a feature is compared here with its own categories."""
+        """Whether a feature is compared here with its own categories: by order, numbers are compared as numbers."""
         sign, value, after = (self.tokens[min(self.at + step, len(self.tokens) - 1)] for step in (1, 2, 3))
         if sign.text in {"in", "not"}:
             return True
         if sign.text not in COMPARED or sign.kind != "sign":
             return False
+        if not all_numbers(feature.categories):
+            return True
         known = {str(category) for category in feature.categories}
-        return not all_numbers(feature.categories) or (value.value in known and after.text not in {"+", "-", "*", "/"})
+        ordered = sign.text not in {"==", "!="} and feature.kind == "ordinal"
+        return not ordered and value.value in known and after.text not in {"+", "-", "*", "/"}
 
     def _category(self, feature: Feature, opposite: bool) -> Clauses:
         """Which categories a feature may hold."""

@@ -285,8 +285,10 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
             return False
         rise = new - old
         return not ((kind is Actionability.INCREASE and rise < 0) or (kind is Actionability.DECREASE and rise > 0))
+    if new in feature.special:
+        return False
     if kind is Actionability.FREE:
-        return new not in feature.special
+        return True
     ladder = list(feature.order) if kind is Actionability.CONDITIONAL and feature.order else list(feature.categories)
     if old not in ladder or new not in ladder:
         return False

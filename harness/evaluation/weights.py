@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LinearRegression
+from sklearn.svm import SVR
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
@@ -16,6 +18,7 @@ from harness.core.space import Space
 from harness.core.target import Classes, Interval, Label, Target
 from harness.core.tolerances import LIMIT_MET
 
+LARGE = 1e6  # a raw output beyond which nothing changes
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda sums: np.maximum(sums, 0.0), "identity": lambda sums: sums, "tanh": np.tanh,
     "logistic": lambda sums: 0.5 + 0.5 * np.tanh(0.5 * sums),
@@ -35,7 +38,9 @@ def withstands(space: Space, classifier: Classifier, target: Target, row: Mappin
         changed = _worst(classifier.estimator, inputs, weights, delta * (1 - LIMIT_MET))
         if changed is None:
             continue
-        raw = np.atleast_1d(replace(classifier, estimator=changed, wrapped=None).raw(frame)[0])
+        with np.errstate(divide="ignore"):  # of a probability that is 0 it is infinite
+            raw = np.atleast_1d(replace(classifier, estimator=changed, wrapped=None).raw(frame)[0])
+        raw = np.clip(raw, -LARGE, LARGE)
         if float(weights @ raw) + constant < 0:
             return False
     return True
@@ -45,6 +50,8 @@ def _worst(estimator: Any, inputs: np.ndarray, weights: np.ndarray, delta: float
     """The model within ``delta`` with the least ``weights @ outputs`` at a point; None where it is not known."""
     changed, side, towards = deepcopy(estimator), np.sign(inputs), np.sign(weights)
     if hasattr(estimator, "coef_"):
+        if isinstance(estimator, SVR):  # of which the weights are worked out from its dual ones
+            changed = LinearRegression()
         coef = np.atleast_2d(estimator.coef_) - delta * np.outer(towards, side)
         changed.coef_ = coef.reshape(np.shape(estimator.coef_))
         if getattr(estimator, "fit_intercept", True):

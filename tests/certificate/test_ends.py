@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness.certificate import Ball, Checker
+from harness.certificate import Ball, Certificate, Checker
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Status
@@ -22,6 +23,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from harness.core.wording import BROKEN, HOLDS
 from harness.evaluation.regions import verdict
+from harness.models.votes import VotingForestClassifier
 from methods.robust import Robust
 
 UNIT = Space(tuple(Feature(name, "continuous", scale=(0, 1), bounds=(0, 1)) for name in "ab"))
@@ -46,6 +48,34 @@ def test_limits_take_points_off_a_ball(norm: str) -> None:
     free, limited = (checker.certify(row, Ball(norm, units, ends), 2.0) for ends in ({}, limits))
     assert free.violated == pytest.approx(0.1555, abs=5e-4)
     assert (limited.radius, limited.violated) == (2.0, math.inf)
+
+
+@pytest.mark.parametrize("steep", [1e8, 3e8])
+def test_a_feature_at_its_end_leaves_the_others_their_slope(steep: float) -> None:
+    """a falls to 0, and b from 1 to .5: sqrt(1.25) away, though b is a hundred-millionth as steep."""
+    model = LinearRegression().fit(np.eye(2), [0.0, 1.0])
+    model.coef_, model.intercept_ = np.array([steep, 1.0]), 0.0
+    ball = Ball("l2", {"a": 1.0, "b": 1.0}, {"a": (0.0, 1.0), "b": (0.0, 1.0)})
+    found = Checker(UNIT, Classifier(model, space_inputs(UNIT)), Interval(0.5)).certify({"a": 1.0, "b": 1.0}, ball)
+    assert 0.999 * math.sqrt(1.25) < found.radius <= math.sqrt(1.25)  # the score's own rounding is a part of 1e8
+
+
+def test_a_radius_is_the_largest_relative_to_where_all_is_not_valid() -> None:
+    assert Certificate(3.0 * (1 - 1e-6), 3.0).exact
+    assert not Certificate(3.0 * (1 - 2e-6), 3.0).exact
+
+
+def test_ties_that_the_model_accepts_do_not_end_a_search() -> None:
+    """Ten trees vote five to five at a hundred points, which the first class wins: what lies behind is looked at."""
+    space = Space(tuple(Feature(f"f{k}", "continuous", scale=(0, 1), bounds=(0, 1)) for k in range(6)))
+    rng = np.random.default_rng(0)
+    rows, noise = rng.random((400, 6)), rng.normal(size=400)
+    forest = VotingForestClassifier(10, max_depth=6, random_state=0)
+    forest.fit(rows, (rows[:, 0] + rows[:, 1] * rows[:, 2] + 0.4 * noise > 0.7).astype(int))
+    checker = Checker(space, Classifier(forest, space_inputs(space), classes=(0, 1)), Label(0))
+    first = rows[forest.predict(rows) == 0][:40]
+    for row in (dict(zip(space.names, values, strict=True)) for values in first.tolist()):
+        assert checker.certify(row, Ball.scaled(space, "linf"), 1.0, nodes=200_000).exact
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -225,6 +225,18 @@ def test_a_number_that_cancels_out_is_one_of_a_relations_features() -> None:
     assert Space(tuple(FEATURES[name] for name in found.features), (found.text,)).relations == (found,)
 
 
+@pytest.mark.parametrize("levels", [(3, 2, 1), (1, 2, 3), (3.0, 2.0, 1.0)])
+def test_categories_that_are_numbers_are_compared_as_numbers(levels: tuple[Any, ...]) -> None:
+    """Whatever their order, and however the comparison is written; equal ones are found by name or number."""
+    grade = Feature("grade", "ordinal", levels)
+    for text, kept in {
+        "grade >= 2": {2, 3}, "2 <= grade": {2, 3}, "grade >= 2 + 0": {2, 3}, "grade < 2": {1}, "grade == 2": {2},
+        "grade != 2": {1, 3},
+    }.items():  # fmt: skip
+        relation = parse_relation(text, {"grade": grade})
+        assert {level for level in levels if not relation.broken_by(pd.DataFrame({"grade": [level]}))} == kept
+
+
 def test_rounding_breaks_nothing_and_strict_bounds_are_left() -> None:
     """A sum within a billionth of its range counts as the bound itself."""
     origin = frame()

@@ -275,6 +275,12 @@ def test_changed_ignores_rounding_only() -> None:
     )
 
 
+@pytest.mark.parametrize("actionability", ["increase", "conditional"])
+def test_no_direction_leads_to_a_special_category(actionability: str) -> None:
+    feature = Feature("x", "ordinal", ("a", "b", "c", "d"), actionability=actionability, special=("d",))
+    assert [feature.reachable(value) for value in "acd"] == [("a", "b", "c"), ("c",), ("d",)]
+
+
 def test_special_codes_lie_outside_the_bounds() -> None:
     """A code among the values that counterfactuals may take could be landed on."""
     with pytest.raises(

@@ -221,6 +221,7 @@ STEPS_UP, STEPS_DOWN, FIXED = (
     Feature("g", "ordinal", ("a", "b", "c"), actionability=way) for way in ("increase", "decrease", "immutable")
 )
 FREE = Feature("g", "categorical", ("a", "b", "c", "d"), special=("d",))
+CODED = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="increase", special=("d",))
 LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditional", order=("b", "a", "d"))
 
 
@@ -255,6 +256,9 @@ LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditiona
         (STEPS_DOWN, "b", "c", False),
         (FREE, "b", "c", True),
         (FREE, "b", "d", False),
+        (CODED, "b", "c", True),
+        (CODED, "b", "d", False),
+        (CODED, "d", "d", True),
         (FIXED, "b", "c", False),
         (FIXED, "b", "b", True),
         (LADDER, "b", "a", True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -9,14 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.neural_network import MLPClassifier
+from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier
 from support.weight_corners import ALL, DELTA, GRID, INPUTS, SPACE, least, posed
 
 from harness.certificate import proven, weight_box
+from harness.core.classifier import Classifier
 from harness.core.explanation import Status
 from harness.core.inputs import Affine, Indicator, Input, Lookup, Step
 from harness.core.method import Deadline
 from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
 from harness.evaluation.checker import examine
 from harness.evaluation.weights import withstands
 from methods.ce_ocl import CeOcl
@@ -183,6 +187,36 @@ def test_the_checker_knows_other_units_than_relus(activation: str) -> None:
             assert kept == (worst > 0) or abs(worst) < 1e-5
             found.add((bool(valid), kept))
     assert {(True, True), (True, False)} <= found
+
+
+def test_the_checker_takes_a_linear_svr() -> None:
+    """Whose weights are no attribute to set: w x + b - delta (|x| + 1) is what the worst model says."""
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 30)})
+    space = Space((Feature("a", "continuous", scale=(0, 1)),))
+    estimator = SVR(kernel="linear").fit(frame.to_numpy(), 3 * frame["a"])
+    model, (said,) = Classifier(estimator, (Affine("a"),)), estimator.predict([[0.5]])
+    for gap, kept in ((0.001, True), (-0.001, False)):
+        assert withstands(space, model, Interval(said - 0.1 * 1.5 - gap), {"a": 0.5}, 0.1) == kept
+
+
+def test_a_probability_that_is_0_withstands_nothing() -> None:
+    """Its logarithm is infinite: of three classes the worst model says so of the wanted one."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0, 90000, (300, 2))
+    space = Space(tuple(Feature(name, "continuous", scale=(0, 90000)) for name in "ab"))
+    estimator = MLPClassifier((8,), max_iter=300, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        estimator.fit(rows, np.digitize(rows[:, 0] - rows[:, 1], [-20000, 20000]))
+    model = Classifier(estimator, (Affine("a"), Affine("b")), ("no", "maybe", "yes"))
+    frame = pd.DataFrame(rows[:40], columns=space.names)
+    found = set()
+    for label, (_, row) in product(model.classes, frame.iterrows()):
+        if Label(label).holds(model, row.to_frame().T)[0]:
+            kept = withstands(space, model, Label(label), row.to_dict(), 0.01)
+            worst = weight_box(model, Label(label)).worst(model.vector(row.to_dict()), 0.01)[0]
+            assert kept == (worst > 0)
+            found.add(kept)
+    assert found == {True, False}
 
 
 def test_refusals_and_wrong_values() -> None:

@@ -254,13 +254,15 @@ def test_plausibility_without_desired_rows_is_undefined() -> None:
     ("target", "labels", "expected"),
     [
         (Label("b"), ["a", "b"], [False, True]),
-        (Probability("a", 0.0, 0.3), ["a", "b"], [True, False]),
+        (Probability("a", 0.7), ["a", "b"], [True, False]),
+        (Probability("a", 0.2, 0.3), ["a", "b"], [True, False]),
+        (Probability("a", 0.0, 0.3), ["a", "b"], [False, True]),
         (Interval(2.0, 3.0), [2.0, 3.5], [True, False]),
     ],
-    ids=["label", "probability", "interval"],
+    ids=["label", "probability", "between", "improbable", "interval"],
 )
 def test_desired_rows_of_each_target(target: Label, labels: list, expected: list[bool]) -> None:
-    """A desired training row has the wanted label, the label of the wanted probability or a number in the interval."""
+    """The wanted label, that of the wanted probability (none of what is to be improbable), a number in the interval."""
     asked = Problem(SPACE, problem.classifier, problem.train.iloc[:2], np.array(labels), target)
     assert plausibility._labelled_desired(asked).tolist() == expected
 
