@@ -50,6 +50,7 @@ from harness.execution.experiment import Workers, run, run_groups
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import WHICH, Task
 from harness.reports import groups
+from harness.reports.markup import digits
 from harness.store import mlflow as tracking
 from harness.store.rows import read_lines, write_whole
 from harness.store.run import StoredRun
@@ -302,7 +303,7 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
         rows = [row for row in stored.rows() if row["status"] == Status.FAILED and row["ce"] == 1]
         failed = Counter(map(scoring.reason, rows))
         said = [f"{failed.total()} failed: {why[:SAID]}" for why, _ in failed.most_common(1)]
-        return ", ".join([f"{text}median {scores['seconds'].median():.3f} s", *said])
+        return ", ".join([f"{text}median {digits(scores['seconds'].median(), 2)} s", *said])
     groups = scoring.group_table(stored)
     points, gap = groups["points"].mean(), groups["gap"].mean()
     proof = "no bound" if math.isnan(gap) else f"gap {gap:g}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from harness.core.packages import install
+
 WIDTH = 110  # characters of a description
 
 
@@ -15,7 +17,8 @@ def described(path: Path, width: int = WIDTH) -> str:
         if not line.startswith("#") or (comment and line.strip() == "#"):
             break
         comment += [] if "@package" in line else [line.lstrip("# ")]
-    return sentence(" ".join(comment), width)
+    text = re.sub(r"uv sync --extra (\w+)", lambda found: install(found[1]), " ".join(comment))
+    return sentence(text, width)
 
 
 def sentence(text: str, width: int = WIDTH) -> str:

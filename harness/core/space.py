@@ -162,7 +162,7 @@ class Space:
                 row = values.index[values.isna()][0]
                 raise DatasetError(
                     f"{what} has a missing value in column {feature.name!r}, row {row}; "
-                    f"fill it in, or set features.{feature.name}.missing, to median say, or 'missing' for all columns."
+                    f"fill it in, or set features.{feature.name}.missing, to median say, or dataset.missing for all."
                 )
             if not feature.numeric:
                 unseen = ~values.isin(feature.categories)

@@ -28,7 +28,7 @@ def fits(remedy: Any) -> bool:
 def advice(feature: str) -> str:
     """What to set for a column that holds missing values."""
     return (
-        f"set features.{feature}.missing, or 'missing' for all columns, to drop (the rows), median or mean (of "
+        f"set features.{feature}.missing, or dataset.missing for all columns, to drop (the rows), median or mean (of "
         f"numbers), most_frequent, category (of texts), value (a state of its own), or what to fill in"
     )
 

@@ -15,9 +15,10 @@ from harness.core.tolerances import CLAIM, OPTIMALITY_GAP, READING, VALUE_TIE
 from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
 from harness.evaluation.contest import metric_paths, metrics_of
+from harness.evaluation.earlier import LATER
 from harness.evaluation.lookup import packaged
 from harness.evaluation.proofs import satisfied
-from harness.evaluation.study import LATER, SCORES, read_scores, settings
+from harness.evaluation.study import SCORES, read_scores, settings
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun
 

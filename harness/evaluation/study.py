@@ -17,6 +17,7 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.core.wording import some
 from harness.evaluation import pace, scoring, statistics
+from harness.evaluation.earlier import earlier
 from harness.evaluation.statistics import Estimate
 from harness.store.archive import answers_of
 from harness.store.run import StoredRun, model_of, stored_runs, sweep_lines
@@ -28,8 +29,6 @@ SHOWING = {
     "metrics", "population", "divide", "optimise", "dry", "force", "rescore", "study", "table", "figure", "output_dir",
     "variant", "jobs",
 }  # fmt: skip
-# Settings that earlier versions lacked, as they were then.
-LATER = {"first_use": False, "satisfied": "leave_out", "constraints": [], "split.time": None}
 # Of a dataset: another list makes a variant.
 CONSTRAINTS = {"immutable", "features", "unbounded", "causality", "constraints"}
 DATA = {"dataset", *CONSTRAINTS}
@@ -362,7 +361,7 @@ def identity(meta: Mapping[str, Any]) -> str:
 def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run that tell it from others, by dotted name; its seed is not among them."""
     plain = {key: value for key, value in meta["config"].items() if key not in SHOWING and key != "seed"}
-    return {**LATER, **dict(flat(plain))}
+    return {**earlier(meta["config"]), **dict(flat(plain))}
 
 
 def posed(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -384,8 +383,9 @@ def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
 
     A name that several runs share is followed by the settings in which these differ. Those of the model and the people
     follow the task, and are compared among all runs of a dataset and model; so are those of constraints and limits, and
-    follow the method; parameters of a method are compared among its own runs. The third are the constraints and the
-    number of counterfactuals: what is proven of a question under these holds whatever the limits of time were.
+    follow the method, but of a variant that has a name; parameters of a method are compared among its own runs. The
+    third are the constraints and the number of counterfactuals: what is proven of a question under these holds whatever
+    the limits of time were.
     """
     plain = [settings(meta) for meta in metas]
     task_keys: dict[str, set[str]] = {}  # by dataset
@@ -399,11 +399,12 @@ def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
                 shared_keys.add(key)
     for group in _alike((meta["dataset"], meta["model"], meta["method"]) for meta in metas).values():
         keys = _differing([plain[place] for place in group])
-        own_keys.setdefault(metas[group[0]]["method"], set()).update(key for key in keys if key.startswith("method."))
+        own_keys.setdefault(metas[group[0]]["method"], set()).update(key for key in keys if not _of_task(key))
     labels = []
     for meta, own in zip(metas, plain, strict=True):
         task = _with(f"{meta['dataset']} / {meta['model']}", _described(own, task_keys.get(meta["dataset"], set())))
-        method = _with(meta["method"], _described(own, shared_keys | own_keys[meta["method"]]))
+        named_so = own_keys[meta["method"]] | (set() if meta["config"].get("variant") else shared_keys)
+        method = _with(meta["method"], _described(own, named_so))
         labels.append((task, method, _described(own, filter(_of_question, shared_keys))))
     return labels
 

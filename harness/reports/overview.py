@@ -23,7 +23,7 @@ from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Entry, Study
 from harness.reports.latex import Tabular
 from harness.reports.markup import ARROWS, DASH, digits, markdown, number, share
-from harness.reports.stored import headings
+from harness.reports.stored import headings, measured
 from harness.store.run import StoredRun
 
 NOTES = (
@@ -31,10 +31,11 @@ NOTES = (
     "within every constraint and in time; then median seconds over all questions, one without an answer at its limit. "
     f"{DASH} : the method refuses the model.",
     "*set-up s*: seconds from the start of a process to the first question, of the slowest model. Criteria: mean "
-    "normalised rank over questions and models, 0 is best, 1 last; who has no accepted counterfactual is last. Other "
-    "measures: means of the models' means. *objective*: what is minimised, as the checker finds it, averaged over the "
-    "accepted counterfactuals that all methods which minimise the same have.",
+    "normalised rank over questions and models, 0 is best, 1 last; who has no accepted counterfactual is last. "
+    "*objective*: what is minimised, as the checker finds it, averaged over the accepted counterfactuals that all "
+    "methods which minimise the same have.",
 )
+OTHERS = "Means of the models' means, of methods of which it was computed on all models: {}."
 TITLE = "Methods by models"
 INTERVAL = "proximity"  # the criterion that a paper's table shows with its interval
 PRINTED = (INTERVAL, "sparsity", "plausibility", "robustness")  # and the others that it shows
@@ -47,7 +48,14 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     blocks = [(f"## {dataset}\n\n" if len(datasets) > 1 else "") + _block(numbers, dataset) for dataset in datasets]
     study, tasks = numbers.study, numbers.study.tasks
     absent = [f"{task}: {text}." for task in tasks if (text := study.absent(task))]
+    further = {
+        name: each for name, each in headings(numbers.metrics.values(), "overview").items() if not each.criterion
+    }
+    said = "; ".join(
+        f"*{name}*, {words[0].lower()}{words[1:]}" for name, each in further.items() if (words := measured(each))
+    )
     notes = (*absent, *_failures(study, tasks), *study.clocks(tasks), *study.conditions(tasks), *NOTES)
+    notes = (*notes, *([OTHERS.format(said)] if further else []))
     return "\n".join([*blocks, *(f"- {note}" for note in notes)]) + "\n", numbers.table()
 
 
@@ -158,7 +166,7 @@ def _block(numbers: Numbers, dataset: str) -> str:
         took = [entry for entry in mine.values() if entry.refusal is None]
         ends = [number(max((e.setup[0] for e in took), default=math.nan), 2)]
         ends += [number(table.loc[dataset].get(method, math.nan), 2) for table in ranks.values()]
-        ends += [number(_mean([e.mean(metric.name).value for e in took]), 3) for metric in further.values()]
+        ends += [number(_mean(took, metric.name), 3) for metric in further.values()]
         ends += [objectives.get(method, DASH)] if objectives else []
         body.append([f"`{method}`", *(_text(mine.get(task)) for task in tasks), *ends])
     models = [task.removeprefix(f"{dataset} / ") for task in tasks]
@@ -166,9 +174,12 @@ def _block(numbers: Numbers, dataset: str) -> str:
     return markdown(head, body)
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean(took: Sequence[Entry], metric: str) -> float:
+    """The mean over models of a metric that was computed of all that the method takes."""
+    values = [entry.mean(metric).value for entry in took if len(entry.table)]
     known = [value for value in values if not math.isnan(value)]
-    return float(np.mean(known)) if known else math.nan
+    whole = all(metric in entry.table for entry in took)
+    return float(np.mean(known)) if known and whole else math.nan
 
 
 def _text(entry: Entry | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -23,6 +24,8 @@ from harness.evaluation.study import identity
 from harness.store.run import StoredRun, stored_runs, sweep_lines
 
 log = logging.getLogger("harness")
+
+ELSEWHERE = re.compile(r",? over (?:valid )?answers\b|[,;] (?:lower|higher) is better\b|`")
 
 PACKAGE = Path(__file__).parents[1]
 _IN_CLONE = PACKAGE.parent / "results" / "published"
@@ -137,6 +140,11 @@ def headings(metrics: Iterable[Metric], table: TableName, own: Iterable[str] = (
             headed[heading] = metric
             taken.add(heading)
     return headed
+
+
+def measured(metric: Metric) -> str:
+    """What a metric is of, by the first line of its docstring, without which way is better, and of which answers."""
+    return ELSEWHERE.sub("", (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip("."))
 
 
 def directions(found: Sequence[StoredRun]) -> dict[str, str]:

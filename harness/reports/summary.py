@@ -59,6 +59,8 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
         results.info("\n%s\n%s", title, frame.to_string(index=False, na_rep=DASH))
     for note in notes:
         results.info("%s", note)
+    if earlier := sum(run.path not in touched for e in study.entries if e.task in tasks for run in e.runs):
+        results.info("%d of these runs are earlier ones of %s; study=NAME begins a study of its own.", earlier, folder)
     results.info("%s", folder / "summary.csv")
     faults = [*disagreements(finished), *study.faults]
     for sentence in faults:

@@ -39,6 +39,17 @@ def test_a_description_is_the_first_sentence(comment: str, sentence: str, tmp_pa
     assert described(tmp_path / "a.yaml") == sentence
 
 
+@pytest.mark.parametrize(
+    ("cloned", "told"), [(True, "uv sync --extra torch"), (False, "pip install 'ce-harness[torch]'")]
+)
+def test_a_description_tells_how_to_install_here(
+    cloned: bool, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packages, "CLONED", cloned)
+    (tmp_path / "a.yaml").write_text("# A descent: uv sync --extra torch\nx: 1\n")
+    assert described(tmp_path / "a.yaml") == f"A descent: {told}"
+
+
 def test_lists_and_version_are_printed(tmp_path: Path) -> None:
     """A list that does not exist is one sentence."""
     assert runner(tmp_path)("--version").stdout == f"ce-harness {packages.version('ce-harness')}\n"

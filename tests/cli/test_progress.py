@@ -231,7 +231,7 @@ def test_where_none_exists_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -
     scores = pd.DataFrame({"returned": [1, 1, 0], "valid": [1, 1, 0], "coverage": [1.0, 1.0, 0.0]})
     scores = scores.assign(impossible=[0.0, 0.0, 1.0], seconds=[0.1, 0.3, 5.0])
     monkeypatch.setattr(job.scoring, "refusal", lambda stored: None)
-    line = "done: 3 factuals, none exists for 1, coverage 1.00, validity 1.00, median 0.200 s"
+    line = "done: 3 factuals, none exists for 1, coverage 1.00, validity 1.00, median 0.2 s"
     rows = list[dict[str, Any]]()
     stored: Any = SimpleNamespace(rows=lambda: rows)
     assert job._line(stored, scores, "done", 3) == line

@@ -237,6 +237,13 @@ def test_categories_that_are_numbers_are_compared_as_numbers(levels: tuple[Any, 
         assert {level for level in levels if not relation.broken_by(pd.DataFrame({"grade": [level]}))} == kept
 
 
+def test_numbers_that_name_categories_have_no_order() -> None:
+    zone = {"zone": Feature("zone", "categorical", (1, 2, 3))}
+    with pytest.raises(DatasetError, match="zone is categorical, which has no order"):
+        parse_relation("zone >= 2", zone)
+    assert parse_relation("zone != 2", zone).broken_by(pd.DataFrame({"zone": [2]}))
+
+
 def test_rounding_breaks_nothing_and_strict_bounds_are_left() -> None:
     """A sum within a billionth of its range counts as the bound itself."""
     origin = frame()

@@ -12,7 +12,7 @@ import pytest
 
 from harness.evaluation import checker, contest, statistics
 from harness.evaluation.contest import Contest, Criterion, standing, too_few
-from harness.evaluation.study import Entry, Study, named
+from harness.evaluation.study import Entry, Study, identity, named
 
 NAN = math.nan
 NEAR = Criterion("proximity", "distance/gower", "lower")
@@ -130,6 +130,24 @@ def test_names_say_what_differs() -> None:
     assert [posed for _, _, posed in named(kept)] == ['immutable=["x"]', 'immutable=["x"]', "immutable=[]"]
     counts = [meta("a", n_counterfactuals=number, time_limit=5) for number in (1, 3)]
     assert [posed for _, _, posed in named(counts)] == ["n_counterfactuals=1", "n_counterfactuals=3"]
+    variants = [meta("a-x", variant="x", time_limit=5), meta("a-y", variant="y", time_limit=9), meta("b", time_limit=5)]
+    assert [method for _, method, _ in named(variants)] == ["a-x", "a-y", "b (time_limit=5)"]
+    variants += [meta("a-y", variant="y", time_limit=5)]
+    assert [method for _, method, _ in named(variants)][1::2] == ["a-y (time_limit=9)", "a-y (time_limit=5)"]
+
+
+def test_a_setting_that_an_earlier_version_lacked_is_as_it_was() -> None:
+    """So that what is asked again takes the place of the earlier answers."""
+    old, new, other = (
+        {"dataset": "d", "model": "m", "method": "a", "seed": 0, "config": {"method": {"_target_": name, **own}}}
+        for name, own in (
+            ("methods.ce_ocl.CeOcl", {"delta": 0.0}),
+            ("methods.ce_ocl.CeOcl", {"delta": 0.0, "likelihood": 0.0}),
+            ("methods.ce_ocl.CeOcl", {"delta": 0.0, "likelihood": 0.5}),
+        )
+    )
+    assert identity(old) == identity(new) != identity(other)
+    assert [method for _, method, _ in named([old, other])] == ["a (likelihood=0.0)", "a (likelihood=0.5)"]
 
 
 # --- a task -------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -341,6 +342,17 @@ def test_people_who_are_left_out_are_no_refusal(
         caplog.clear()
         assert summary._refusals([run], [scoring.outcome(run)]) == len(said)
         assert [record.getMessage() for record in caplog.records] == said
+
+
+def test_earlier_runs_of_a_study_are_told(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the tasks that are asked about: others' tables are not printed."""
+    runs = [made("a"), made("b"), made("a", model="rf")]
+    numbers = Numbers(Study.among("toy", runs))
+    for finished, said in ((runs[:1], ["1 of these runs are earlier ones of"]), (runs, [])):
+        records: list[str] = []
+        with mock.patch.object(summary.results, "info", lambda text, *given, to=records: to.append(text % given)):
+            summary.write(tmp_path, finished, numbers)
+        assert [record.partition(f" {tmp_path}")[0] for record in records if "are earlier ones" in record] == said
 
 
 def test_reasons_are_those_of_all_seeds(tmp_path: Path) -> None:

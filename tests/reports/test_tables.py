@@ -274,6 +274,19 @@ def test_objectives_of_several_tasks_stand_side_by_side(made: Made, tmp_path: Pa
     assert [line.split(" | ")[-1] for line in lines] == ["10 (lr); 1 (rf) |", "20 (lr); 2 (rf) |"]
 
 
+def test_a_metric_of_some_models_alone_has_no_mean(made: Made, tmp_path: Path) -> None:
+    """As where one model's runs were scored again with more; what it is of is said below the table."""
+    paths = ["metrics.validity.validity", "metrics.actionability.violations"]
+    for model in ("lr", "rf"):
+        made(GRANTED, method="part", model=model, paths=paths[: 2 if model == "lr" else 1])
+        made(GRANTED, method="whole", model=model, paths=paths)
+    tables.write(tmp_path, None)
+    text = (tmp_path / "table.md").read_text()
+    rows = {line.split(" | ")[0]: line for line in text.splitlines() if line.startswith("| `")}
+    assert [rows[f"| `{name}`"].rstrip(" |").split(" | ")[-1] for name in ("part", "whole")] == ["–", "0.000"]
+    assert "computed on all models: *violations*, mean number of constraints broken: features changed" in text
+
+
 def test_who_failed_is_told(made: Made, tmp_path: Path) -> None:
     """Beside its coverage, which a search that came to nothing has, too; in a paper's table as well."""
     crashed = Answer(Status.FAILED, None, Reason.CRASH, detail="Traceback\nImportError: no torch")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from harness import archive as command
+from harness.evaluation.study import flat, settings
+from harness.store.archive import Archive
+from harness.store.run import method_of
 
-KEPT = sorted((Path(__file__).parents[2] / "results" / "archives").glob("*.ceh"))
+ROOT = Path(__file__).parents[2]
+KEPT = sorted((ROOT / "results" / "archives").glob("*.ceh"))
 # OCEAN's on forests of Adult and of breast cancer, by the rounding of our adapter before it compared as the trees do.
 WRONG = {"benchmark": 5, "scaling": 5}
 
@@ -22,3 +30,22 @@ def test_nothing_is_said_that_does_not_follow(file: Path, capsys: pytest.Capture
     said = capsys.readouterr()
     assert f"counterfactuals checked, {wrong} of them do not hold" in said.out
     assert said.err == ""
+
+
+@pytest.mark.slow
+def test_what_is_asked_again_is_known_as_the_same() -> None:
+    """No setting that a method's YAML has today is unknown of an archived run of it."""
+    known, found = {path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")}, set[tuple[str, str]]()
+    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
+        for file in KEPT:
+            for meta in Archive(file).metas().values():
+                name = method_of(meta)
+                if name in known:
+                    today = flat(OmegaConf.to_container(composed(name), resolve=False), "method.")
+                    found |= {(name, key) for key, value in today if value != {} and key not in settings(meta)}
+    assert found == set()
+
+
+@cache
+def composed(name: str) -> Any:
+    return compose("config", overrides=["dataset=compas", "model=lr", f"method={name}"]).method

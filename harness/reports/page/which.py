@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing, co
 from harness.evaluation.numbers import Numbers
 from harness.reports.markup import DASH, share
 from harness.reports.page.elements import Column, Names, interval, table
+from harness.reports.stored import measured
 
 MEANINGS = {
     "proximity": "Gower distance of the nearest accepted counterfactual",
@@ -22,8 +22,6 @@ MEANINGS = {
     SECONDS: "to the last answer of a question",
 }
 COLUMNS = (Column("place"), Column("methods"))
-# Of a metric's docstring: which way is better stands beside it, and of which answer it is follows.
-ELSEWHERE = re.compile(r",? over (?:valid )?answers\b|[,;] (?:lower|higher) is better\b|`")
 
 
 class Recommendation(NamedTuple):
@@ -146,6 +144,4 @@ def meaning(numbers: Numbers, criterion: Criterion) -> str:
     """What a criterion measures; of a metric that is none of the five, the first line of its docstring, or its name."""
     if criterion.name in MEANINGS:
         return MEANINGS[criterion.name]
-    metric = numbers.metrics[criterion.metric]
-    first = (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")
-    return f"{ELSEWHERE.sub('', first)}; of the nearest accepted counterfactual"
+    return f"{measured(numbers.metrics[criterion.metric])}; of the nearest accepted counterfactual"
