@@ -105,7 +105,7 @@ class _Neighbours:
         best, late = best[:n], len(best) < n and deadline.passed
         rows = candidates.iloc[best].to_dict("records")
         answers = tuple(Answer(Status.FOUND, row, objective=float(cost[i])) for row, i in zip(rows, best, strict=True))
-        why = f"no {'further ' * bool(best)}training row within the constraints is classified as desired"
+        why = f"no {'further ' * bool(best)}training row that the method may give is within the constraints"
         if late:
             return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT))
         return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=why))

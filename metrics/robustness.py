@@ -70,7 +70,7 @@ def region_validity(asked: Asked) -> np.ndarray:
 )
 @together
 def certified_radius_linf(asked: Asked) -> np.ndarray:
-    """Mean over valid answers of the radius, in [0, 1], of the largest box proven valid around them; higher is better.
+    """Mean over valid answers of the radius, in [0, 1], of the largest box proven valid around each; higher is better.
 
     This project's definition, for the regions of Maragno et al. (2024). In scaled units over the numbers that are not
     immutable. A radius counts at most 1, and as far as it is proven within 200,000 nodes of the search. None without a

@@ -300,9 +300,8 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
         return text
     text += f", coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:
-        rows = [row for row in stored.rows() if row["status"] == Status.FAILED and row["ce"] == 1]
-        failed = Counter(map(scoring.reason, rows))
-        said = [f"{failed.total()} failed: {why[:SAID]}" for why, _ in failed.most_common(1)]
+        failed = Counter(scoring.reason(row) for row in stored.rows() if row["status"] == Status.FAILED)
+        said = [f"{failed.total()} answers failed: {why[:SAID]}" for why, _ in failed.most_common(1)]
         return ", ".join([f"{text}median {digits(scores['seconds'].median(), 2)} s", *said])
     groups = scoring.group_table(stored)
     points, gap = groups["points"].mean(), groups["gap"].mean()

@@ -25,7 +25,7 @@ from harness.core.tolerances import DECODING
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.evaluation import region_network, region_trees
 from harness.evaluation.region_box import Box
-from harness.evaluation.weights import LARGE, margins
+from harness.evaluation.weights import margins
 
 DRAWS = 512  # points of any region that are asked about first, whatever the model
 
@@ -106,6 +106,9 @@ def _as_wide(
         if first > low + slack or last < high - slack:
             return False
     return True
+
+
+LARGE = 1e6  # a raw output
 
 
 def _ball(

@@ -383,9 +383,9 @@ def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
 
     A name that several runs share is followed by the settings in which these differ. Those of the model and the people
     follow the task, and are compared among all runs of a dataset and model; so are those of constraints and limits, and
-    follow the method, but of a variant that has a name; parameters of a method are compared among its own runs. The
-    third are the constraints and the number of counterfactuals: what is proven of a question under these holds whatever
-    the limits of time were.
+    follow the method, but for constraints of a variant that has a name; parameters of a method are compared among its
+    own runs. The third are the constraints and the number of counterfactuals: what is proven of a question under these
+    holds whatever the limits of time were.
     """
     plain = [settings(meta) for meta in metas]
     task_keys: dict[str, set[str]] = {}  # by dataset
@@ -403,8 +403,9 @@ def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     labels = []
     for meta, own in zip(metas, plain, strict=True):
         task = _with(f"{meta['dataset']} / {meta['model']}", _described(own, task_keys.get(meta["dataset"], set())))
-        named_so = own_keys[meta["method"]] | (set() if meta["config"].get("variant") else shared_keys)
-        method = _with(meta["method"], _described(own, named_so))
+        limits = {key for key in shared_keys if not _of_data(key)}
+        also = limits if meta["config"].get("variant") else shared_keys
+        method = _with(meta["method"], _described(own, own_keys[meta["method"]] | also))
         labels.append((task, method, _described(own, filter(_of_question, shared_keys))))
     return labels
 

@@ -18,7 +18,7 @@ from harness.core.space import Space
 from harness.core.target import Classes, Interval, Label, Target
 from harness.core.tolerances import LIMIT_MET
 
-LARGE = 1e6  # a raw output beyond which nothing changes
+LARGEST = np.finfo(float).max / 4  # for what is infinite, so that sums of two are numbers
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda sums: np.maximum(sums, 0.0), "identity": lambda sums: sums, "tanh": np.tanh,
     "logistic": lambda sums: 0.5 + 0.5 * np.tanh(0.5 * sums),
@@ -40,7 +40,7 @@ def withstands(space: Space, classifier: Classifier, target: Target, row: Mappin
             continue
         with np.errstate(divide="ignore"):  # of a probability that is 0 it is infinite
             raw = np.atleast_1d(replace(classifier, estimator=changed, wrapped=None).raw(frame)[0])
-        raw = np.clip(raw, -LARGE, LARGE)
+        raw = np.nan_to_num(raw, posinf=LARGEST, neginf=-LARGEST)
         if float(weights @ raw) + constant < 0:
             return False
     return True

@@ -209,12 +209,10 @@ def _objectives(entries: Sequence[Entry]) -> dict[str, str]:
     groups = {same: {m: values for m, values in those.items() if values} for same, those in groups.items()}
     common = {same: set.intersection(*map(set, those.values())) for same, those in groups.items() if len(those) > 1}
     common = {same: answers for same, answers in common.items() if answers}
-    several, told = len({words[same] for same in common}) > 1, dict[str, list[str]]()
+    often, told = Counter(words[same] for same in common), dict[str, list[str]]()
     for same, answers in common.items():
-        own = [words[same]] * several
-        if (
-            Counter(words[other] for other in common)[words[same]] > 1
-        ):  # of one kind, but relative to other training rows
+        own = [words[same]] if len(often) > 1 else []
+        if often[words[same]] > 1:  # of one kind, and relative to other training rows
             own += sorted({task.partition(" / ")[2] for task, *_ in answers})
         for method, values in groups[same].items():
             value = objective_text(np.mean([np.mean(values[key]) for key in answers]).item())

@@ -25,7 +25,8 @@ from harness.store.run import StoredRun, stored_runs, sweep_lines
 
 log = logging.getLogger("harness")
 
-ELSEWHERE = re.compile(r",? over (?:valid )?answers\b|[,;] (?:lower|higher) is better\b|`")
+# Of a metric's docstring: which way is better stands beside it, and of which answers it is follows.
+ELSEWHERE = re.compile(r",? over (?:valid )?answers\b(?! and)|[,;] (?:lower|higher) is better\b|`")
 
 PACKAGE = Path(__file__).parents[1]
 _IN_CLONE = PACKAGE.parent / "results" / "published"

@@ -59,8 +59,9 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
         results.info("\n%s\n%s", title, frame.to_string(index=False, na_rep=DASH))
     for note in notes:
         results.info("%s", note)
-    if earlier := sum(run.path not in touched for e in study.entries if e.task in tasks for run in e.runs):
-        results.info("%d of these runs are earlier ones of %s; study=NAME begins a study of its own.", earlier, folder)
+    shown = [run for entry in study.entries if entry.task in tasks and entry.refusal is None for run in entry.runs]
+    if earlier := sum(run.path not in touched for run in shown):
+        results.info("Earlier runs of %s are shown, too (%d); study=NAME begins a study of its own.", folder, earlier)
     results.info("%s", folder / "summary.csv")
     faults = [*disagreements(finished), *study.faults]
     for sentence in faults:

@@ -173,7 +173,9 @@ def lost(address: str, folder: Path, writers: int, runs: int) -> int:
 def test_concurrent_writers_lose_nothing(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """8 processes log 200 runs each to one server, or to one file of SQLite."""
     address = request.getfixturevalue("server") if kind == "server" else f"sqlite:///{tmp_path / 'mlflow.db'}"
-    write(address, tmp_path, 0, 0)  # the store is created before anybody shares it
+    first = multiprocessing.get_context("spawn").Process(target=write, args=(address, tmp_path, 0, 0))
+    first.start()  # the store is created before anybody shares it
+    first.join()
     assert lost(address, tmp_path, WRITERS, RUNS) == 0
 
 

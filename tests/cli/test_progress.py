@@ -239,7 +239,7 @@ def test_where_none_exists_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -
     assert job._line(stored, scores.iloc[2:], "done", 1) == "done: 1 factuals, none exists for 1"
     why = {"status": "FAILED", "reason": "crash", "detail": "Traceback\nImportError: no torch"}
     rows += [{**why, "ce": ce} for ce in (1, 2)] + [{**why, "status": "GAVE_UP", "ce": 1}]
-    assert job._line(stored, scores, "done", 3) == f"{line}, 1 failed: crash, ImportError: no torch"
+    assert job._line(stored, scores, "done", 3) == f"{line}, 2 answers failed: crash, ImportError: no torch"
 
 
 def test_what_is_no_setting_is_left_to_hydra() -> None:

@@ -237,11 +237,13 @@ def test_categories_that_are_numbers_are_compared_as_numbers(levels: tuple[Any, 
         assert {level for level in levels if not relation.broken_by(pd.DataFrame({"grade": [level]}))} == kept
 
 
-def test_numbers_that_name_categories_have_no_order() -> None:
+def test_a_category_has_no_order_though_it_may_be_a_number() -> None:
+    """Which counts where it stands in a sum."""
     zone = {"zone": Feature("zone", "categorical", (1, 2, 3))}
     with pytest.raises(DatasetError, match="zone is categorical, which has no order"):
         parse_relation("zone >= 2", zone)
     assert parse_relation("zone != 2", zone).broken_by(pd.DataFrame({"zone": [2]}))
+    assert parse_relation("zone + 0 >= 2", zone).broken_by(pd.DataFrame({"zone": [1]}))
 
 
 def test_rounding_breaks_nothing_and_strict_bounds_are_left() -> None:

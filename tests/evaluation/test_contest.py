@@ -130,10 +130,12 @@ def test_names_say_what_differs() -> None:
     assert [posed for _, _, posed in named(kept)] == ['immutable=["x"]', 'immutable=["x"]', "immutable=[]"]
     counts = [meta("a", n_counterfactuals=number, time_limit=5) for number in (1, 3)]
     assert [posed for _, _, posed in named(counts)] == ["n_counterfactuals=1", "n_counterfactuals=3"]
-    variants = [meta("a-x", variant="x", time_limit=5), meta("a-y", variant="y", time_limit=9), meta("b", time_limit=5)]
-    assert [method for _, method, _ in named(variants)] == ["a-x", "a-y", "b (time_limit=5)"]
-    variants += [meta("a-y", variant="y", time_limit=5)]
-    assert [method for _, method, _ in named(variants)][1::2] == ["a-y (time_limit=9)", "a-y (time_limit=5)"]
+    variants = [meta("a-x", variant="x", immutable=["z"], time_limit=5), meta("b", immutable=[], time_limit=5)]
+    assert [method for _, method, _ in named(variants)] == ["a-x", "b (immutable=[])"]
+    variants += [meta("a-x", variant="x", immutable=[], time_limit=9)]
+    assert [method for _, method, _ in named(variants)] == [
+        'a-x (immutable=["z"], time_limit=5)', "b (immutable=[], time_limit=5)", "a-x (immutable=[], time_limit=9)"
+    ]  # fmt: skip
 
 
 def test_a_setting_that_an_earlier_version_lacked_is_as_it_was() -> None:
@@ -147,6 +149,11 @@ def test_a_setting_that_an_earlier_version_lacked_is_as_it_was() -> None:
         )
     )
     assert identity(old) == identity(new) != identity(other)
+    near, both = (
+        {**old, "config": {"method": {"_target_": "methods.scorecard.Scorecard", "objectives": objectives}}}
+        for objectives in ({"proximity": 1.0}, {"proximity": 1.0, "closeness": 1.0})
+    )
+    assert identity(near) != identity(both)
     assert [method for _, method, _ in named([old, other])] == ["a (likelihood=0.0)", "a (likelihood=0.5)"]
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier
@@ -197,6 +198,14 @@ def test_the_checker_takes_a_linear_svr() -> None:
     model, (said,) = Classifier(estimator, (Affine("a"),)), estimator.predict([[0.5]])
     for gap, kept in ((0.001, True), (-0.001, False)):
         assert withstands(space, model, Interval(said - 0.1 * 1.5 - gap), {"a": 0.5}, 0.1) == kept
+
+
+@pytest.mark.parametrize(("end", "kept"), [(Interval(5e6 - 2), True), (Interval(5e6 - 1), False)])
+def test_a_prediction_may_be_millions(end: Interval, kept: bool) -> None:
+    """1e6 a at a = 5, of which each weight is .2 off: at worst 5e6 - .2 * (5 + 1)."""
+    space = Space((Feature("a", "continuous", scale=(0, 10)),))
+    model = Classifier(LinearRegression().fit([[0.0], [1.0]], [0.0, 1e6]), (Affine("a"),))
+    assert withstands(space, model, end, {"a": 5.0}, 0.2) == kept
 
 
 def test_a_probability_that_is_0_withstands_nothing() -> None:

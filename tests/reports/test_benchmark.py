@@ -32,7 +32,7 @@ def test_one_dataset_of_the_benchmark(tmp_path: Path) -> None:
     page = run("experiment=benchmark", module="harness.report")
     assert page.returncode == 0, page.stderr
     text = (tmp_path / "results" / "benchmark" / "report.html").read_text()
-    assert "of the largest box proven valid around them" in text
+    assert "of the largest box proven valid around each" in text
     for name in ("robustness, lower is better", "certified radius, higher is better"):
         ranked = " ".join(row["methods"] for row in Page(text).table(name, "place").values())
         assert "ce_ocl (rank " in ranked

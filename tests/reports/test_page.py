@@ -193,7 +193,7 @@ def test_what_no_answer_has_a_value_of_recommends_nobody(tmp_path: Path) -> None
 def test_where_nobody_has_a_rival_nobody_is_recommended(tmp_path: Path) -> None:
     started(tmp_path, loans.problem, loans.factual, [GRANTED] * 4, paths=PATHS)
     assert recommendations(Numbers(Study.of(tmp_path)), Markup) == []
-    assert "No two methods of a task to compare." in page.write(tmp_path).read_text()
+    assert "Nothing to compare: no method answers, or none has a rival in its task." in page.write(tmp_path).read_text()
 
 
 @pytest.mark.parametrize(("limit", "alike"), [(5, True), (60, False)])

@@ -227,7 +227,7 @@ def test_further_metrics_say_once_which_way_is_better() -> None:
     assert told == [
         f"{text}; of the nearest accepted counterfactual"
         for text in (
-            "Mean of the radius, in [0, 1], of the largest box proven valid around them",
+            "Mean of the radius, in [0, 1], of the largest box proven valid around each",
             "Mean sum of the scaled changes of l1, each at its feature's own cost, in [0, inf)",
         )
     ]

@@ -348,11 +348,11 @@ def test_earlier_runs_of_a_study_are_told(made: Made, tmp_path: Path, capsys: py
     """Of the tasks that are asked about: others' tables are not printed."""
     runs = [made("a"), made("b"), made("a", model="rf")]
     numbers = Numbers(Study.among("toy", runs))
-    for finished, said in ((runs[:1], ["1 of these runs are earlier ones of"]), (runs, [])):
+    for finished, said in ((runs[:1], ["Earlier runs of"]), (runs, [])):
         records: list[str] = []
         with mock.patch.object(summary.results, "info", lambda text, *given, to=records: to.append(text % given)):
             summary.write(tmp_path, finished, numbers)
-        assert [record.partition(f" {tmp_path}")[0] for record in records if "are earlier ones" in record] == said
+        assert [record.partition(f" {tmp_path}")[0] for record in records if "Earlier runs of" in record] == said
 
 
 def test_reasons_are_those_of_all_seeds(tmp_path: Path) -> None:

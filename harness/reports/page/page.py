@@ -106,7 +106,7 @@ def _question(study: Study) -> Markup:
 
 
 def _alike(study: Study) -> bool:
-    """Whether all methods of a data set were asked about the same people within one limit."""
+    """Whether all methods of a data set were asked within one limit, and nothing is wrong with the study."""
     limits = {(entry.dataset, _limit(meta["config"])) for entry in study.entries for meta in entry.metas}
     return not study.faults and len(limits) == len(study.datasets)
 
