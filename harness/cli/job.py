@@ -42,6 +42,7 @@ from harness.core.errors import HarnessError, choices
 from harness.core.explanation import Status
 from harness.core.method import prepare
 from harness.core.metric import Metric
+from harness.core.wording import SATISFIED
 from harness.evaluation import checker, export, scoring
 from harness.evaluation.contest import metric_paths, metrics_of
 from harness.evaluation.pace import machine_of, machines_of
@@ -295,6 +296,8 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
     asked = f" (asked for {wanted}, there are {len(scores)})" if len(scores) < wanted else ""
     absent = scores["impossible"] > 0
     asked += f", none exists for {absent.sum()}" if absent.any() else ""
+    if alone := {row["factual"] for row in stored.rows() if scoring.left_out(row)}:
+        asked += f", {len(alone)} left out ({SATISFIED})"
     text, scores = f"{state}: {len(scores)} factuals{asked}", scores[~absent]
     if scores.empty:
         return text

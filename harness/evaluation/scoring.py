@@ -74,7 +74,7 @@ def score(
     table = {}
     asked: dict[int, list[_Judged]] = {}  # by problem, which many questions share
     for identity, rows in by_factual.items():
-        if all(map(_left_out, rows)):
+        if all(map(left_out, rows)):
             continue
         judged = [(row, verdicts[identity, row["ce"]]) for row in rows]
         counts = _counts(judged, limit_of(meta), objective)
@@ -311,7 +311,8 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"mean": scores.mean(), "se": error, "n": counted, "of": len(scores)})
 
 
-def _left_out(row: Mapping[str, Any]) -> bool:
+def left_out(row: Mapping[str, Any]) -> bool:
+    """Whether a stored row is of a person who was not asked about, as the model already says what is wanted."""
     return row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED
 
 
@@ -335,7 +336,7 @@ def outcome(run: StoredRun, without: Collection[Any] = ()) -> dict[str, Any]:
     """
     apart = set(map(str, without))
     rows = [row for row in run.rows() if str(row["factual"]) not in apart]
-    rows = [row for row in rows if not _left_out(row)] or rows
+    rows = [row for row in rows if not left_out(row)] or rows
     verdicts = [verdict for verdict in run.verdicts() if str(verdict["factual"]) not in apart]
     bad = {Status.UNSUPPORTED, Status.FAILED}
     return {

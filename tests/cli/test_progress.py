@@ -238,7 +238,7 @@ def test_where_none_exists_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -
     assert job._merit(scores, {"coverage": 1.0, "seconds": -1.0}) == pytest.approx(1.0 - 0.2)
     assert job._line(stored, scores.iloc[2:], "done", 1) == "done: 1 factuals, none exists for 1"
     why = {"status": "FAILED", "reason": "crash", "detail": "Traceback\nImportError: no torch"}
-    rows += [{**why, "ce": ce} for ce in (1, 2)] + [{**why, "status": "GAVE_UP", "ce": 1}]
+    rows += [{**why, "factual": 1, "ce": ce} for ce in (1, 2)] + [{**why, "factual": 2, "status": "GAVE_UP", "ce": 1}]
     assert job._line(stored, scores, "done", 3) == f"{line}, 2 answers failed: crash, ImportError: no torch"
 
 
