@@ -56,9 +56,8 @@ HEADLINES = (  # metrics whose names have no "/": MLflow's first section of char
     "coverage", "validity", "proximity", "sparsity", "diversity", "seconds", "plausibility", "robustness", "filled",
     "optimal",
 )  # fmt: skip
-COLUMNS = (  # as many as a narrow window shows without scrolling: MLflow puts metrics first, whatever their order here
-    "params.`method`", "tags.`dataset`", "params.`model`",
-    *(f"metrics.`{name}`" for name in ("coverage", "proximity", "seconds")),
+COLUMNS = (  # MLflow puts metrics first, whatever their order here; the others are in a run's name, too
+    *(f"metrics.`{name}`" for name in HEADLINES[:6]), "params.`method`", "tags.`dataset`", "params.`model`",
 )  # fmt: skip
 VIEW = "ce-harness"  # the saved view of an experiment's runs that the printed address opens
 STUDY = "study"  # tag of the one run of an experiment that is about all others
