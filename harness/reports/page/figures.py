@@ -68,7 +68,7 @@ def plans(numbers: Numbers) -> Iterator[Plan]:
     named = {criterion.name: criterion for criterion in numbers.criteria}
     several = len(study.methods) > 1
     if several and any(len(standing.mean_ranks) for standing in numbers.standings.values()):
-        text = "Mean normalised rank over data sets: 0 is best, 1 last."
+        text = f"Mean normalised rank{' over data sets' * (len(study.datasets) > 1)}: 0 is best, 1 last."
         yield Plan("ranks", "Methods by criterion", text, lambda: charts.heat(numbers.standings, looks))
     for name, standing in numbers.standings.items():
         if standing.test is not None:
