@@ -132,6 +132,8 @@ def test_names_say_what_differs() -> None:
     assert [posed for _, _, posed in named(counts)] == ["n_counterfactuals=1", "n_counterfactuals=3"]
     variants = [meta("a-x", variant="x", immutable=["z"], time_limit=5), meta("b", immutable=[], time_limit=5)]
     assert [method for _, method, _ in named(variants)] == ["a-x", "b (immutable=[])"]
+    limited = [meta("a-x", variant="x", time_limit=5), meta("b", time_limit=9)]
+    assert [method for _, method, _ in named(limited)] == ["a-x (time_limit=5)", "b (time_limit=9)"]
     variants += [meta("a-x", variant="x", immutable=[], time_limit=9)]
     assert [method for _, method, _ in named(variants)] == [
         'a-x (immutable=["z"], time_limit=5)', "b (immutable=[], time_limit=5)", "a-x (immutable=[], time_limit=9)"

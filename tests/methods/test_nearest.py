@@ -99,6 +99,8 @@ def test_what_is_not_found_is_given_up() -> None:
     assert all(answer.row is not None for answer in found)
     assert (last.row, last.status, last.reason) == (None, Status.GAVE_UP, Reason.FINISHED)
     assert last.detail == "no further training row that the method may give is within the constraints"
+    (none,) = ask("gower", 1, "income stays")
+    assert none.detail == "no training row that the method may give is within the constraints"
 
 
 def test_an_unknown_distance_is_named() -> None:

@@ -203,6 +203,14 @@ def test_limits_that_differ_are_not_called_the_same(limit: int, alike: bool, tmp
     assert ("Every method answers for the same people" in page.write(tmp_path).read_text()) == alike
 
 
+def test_other_people_are_not_called_the_same(tmp_path: Path) -> None:
+    for method, people in {"one": 2, "two": 3}.items():
+        started(tmp_path, loans.problem, loans.factual, [GRANTED] * people, method=method)
+    text = page.write(tmp_path).read_text()
+    assert "was asked about other people or data" in text
+    assert "Every method answers for the same people" not in text
+
+
 def test_who_refuses_is_no_failure(tmp_path: Path) -> None:
     """And has its own place on the page."""
     refused = Answer(Status.UNSUPPORTED, None, Reason.REFUSED, detail="trees alone.")

@@ -346,9 +346,9 @@ def test_people_who_are_left_out_are_no_refusal(
 
 def test_earlier_runs_of_a_study_are_told(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of the tasks that are asked about: others' tables are not printed."""
-    runs = [made("a"), made("b"), made("a", model="rf")]
+    runs = [made("a"), made("b"), made("a", model="rf"), made("b", model="rf", refused=True)]  # which is in no table
     numbers = Numbers(Study.among("toy", runs))
-    for finished, said in ((runs[:1], ["Earlier runs of"]), (runs, [])):
+    for finished, said in ((runs[:1], ["Earlier runs of"]), (runs, []), (runs[2:3], [])):
         records: list[str] = []
         with mock.patch.object(summary.results, "info", lambda text, *given, to=records: to.append(text % given)):
             summary.write(tmp_path, finished, numbers)

@@ -24,6 +24,7 @@ from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
+from harness.evaluation.lookup import packaged
 from harness.papers import robust
 from harness.papers.ce_ocl import ASSIGNED
 from harness.reports import registry, stored, tables
@@ -285,6 +286,21 @@ def test_a_metric_of_some_models_alone_has_no_mean(made: Made, tmp_path: Path) -
     rows = {line.split(" | ")[0]: line for line in text.splitlines() if line.startswith("| `")}
     assert [rows[f"| `{name}`"].rstrip(" |").split(" | ")[-1] for name in ("part", "whole")] == ["–", "0.000"]
     assert "computed on all models: *violations*, mean number of constraints broken: features changed" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("distance/gower", "Mean over answers and features of the scaled changes of l1, in [0, inf)"),
+        ("distance/l1", "Mean sum of the scaled changes, in [0, inf)"),
+        (
+            "robustness/certified_radius_linf",
+            "Mean of the radius, in [0, 1], of the largest box proven valid around each",
+        ),
+    ],
+)
+def test_what_a_metric_is_of_is_a_sentence(name: str, said: str) -> None:
+    assert stored.measured(packaged()[name]) == said
 
 
 def test_who_failed_is_told(made: Made, tmp_path: Path) -> None:

@@ -204,8 +204,14 @@ def test_a_store_that_fails_fails_no_run(
 
 def test_charts_say_which_way_is_better() -> None:
     packed = json.loads(mlflow._view({"proximity": "↓", "plausibility": "↑"}))["state"].removeprefix("deflate;")
-    charts = json.loads(zlib.decompress(base64.b64decode(packed)))["compareRunCharts"]
-    assert [chart["displayName"] for chart in charts][:3] == ["coverage ↑", "validity ↑", "proximity ↓"]
+    state = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert [chart["displayName"] for chart in state["compareRunCharts"]][:3] == [
+        "coverage ↑",
+        "validity ↑",
+        "proximity ↓",
+    ]
+    first = ("coverage", "validity", "proximity", "sparsity", "diversity", "seconds")
+    assert state["selectedColumns"][:6] == [f"metrics.`{name}`" for name in first]
 
 
 @pytest.mark.parametrize("status", [404, 503])
