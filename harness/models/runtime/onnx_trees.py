@@ -38,6 +38,10 @@ def tree_ensemble(kind: str, attributes: Mapping[str, Any], single: bool, compar
     outputs = max(classes, 1) if classifier else int(attributes.get("n_targets", 1))
     ids = word.numbers(f"{part}_ids").astype(int)
     weights, base = word.values(f"{part}_weights"), word.values("base_values")
+    if {len(word.numbers(f"{part}_{name}")) for name in ("treeids", "nodeids")} != {len(ids)} or len(ids) != len(
+        weights
+    ):
+        raise UnsupportedError(f"its {kind} lists attributes of leaves of different lengths")
     post = word.text("post_transform", "NONE")
     logistic = False
     if classifier and outputs == 2:
