@@ -296,14 +296,15 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
     asked = f" (asked for {wanted}, there are {len(scores)})" if len(scores) < wanted else ""
     absent = scores["impossible"] > 0
     asked += f", none exists for {absent.sum()}" if absent.any() else ""
-    if alone := {row["factual"] for row in stored.rows() if scoring.left_out(row)}:
+    rows = stored.rows()
+    if alone := {row["factual"] for row in rows if scoring.left_out(row)}:
         asked += f", {len(alone)} left out ({SATISFIED})"
     text, scores = f"{state}: {len(scores)} factuals{asked}", scores[~absent]
     if scores.empty:
         return text
     text += f", coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:
-        failed = Counter(scoring.reason(row) for row in stored.rows() if row["status"] == Status.FAILED)
+        failed = Counter(scoring.reason(row) for row in rows if row["status"] == Status.FAILED)
         said = [f"{failed.total()} answers failed: {why[:SAID]}" for why, _ in failed.most_common(1)]
         return ", ".join([f"{text}median {digits(scores['seconds'].median(), 2)} s", *said])
     groups = scoring.group_table(stored)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -112,9 +111,7 @@ def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:
     for name, estimate in named.items():
         logged |= {f"interval/{name}_low": estimate.low, f"interval/{name}_high": estimate.high}
         logged[f"n/{name}"] = estimate.n
-    ended = Counter[str]()
-    for outcome in entry.outcomes:
-        ended.update(outcome["ended"])
+    ended = entry.counted("ended")
     logged |= {f"ended/{reason}".replace(" ", "_"): float(ended[reason]) for reason in Reason}
     return {UNNAMED.sub("_", name): value for name, value in logged.items()}
 

@@ -78,10 +78,9 @@ class Entry:
     outcomes: tuple[Mapping[str, Any], ...]
     paces: tuple[float, ...] = ()
 
-    @property
-    def missing(self) -> Counter[str]:
-        """How many answers of all seeds have no counterfactual, by status and why."""
-        return sum((Counter[str](outcome["missing"]) for outcome in self.outcomes), Counter[str]())
+    def counted(self, what: str) -> Counter[str]:
+        """Over all seeds, one of the counts of ``scoring.outcome``, such as ``missing``."""
+        return sum((Counter[str](outcome[what]) for outcome in self.outcomes), Counter[str]())
 
     @property
     def timed(self) -> bool:

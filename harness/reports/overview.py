@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.explanation import Status
-from harness.core.metric import CRITERIA
+from harness.core.metric import CRITERIA, Metric
 from harness.core.wording import minimised, objective_text
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.contest import SECONDS, Contest
@@ -48,9 +48,7 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     blocks = [(f"## {dataset}\n\n" if len(datasets) > 1 else "") + _block(numbers, dataset) for dataset in datasets]
     study, tasks = numbers.study, numbers.study.tasks
     absent = [f"{task}: {text}." for task in tasks if (text := study.absent(task))]
-    further = {
-        name: each for name, each in headings(numbers.metrics.values(), "overview").items() if not each.criterion
-    }
+    further = _further(numbers)
     said = "; ".join(
         f"*{name}*, {words[0].lower()}{words[1:]}" for name, each in further.items() if (words := measured(each))
     )
@@ -138,7 +136,8 @@ def _failures(study: Study, tasks: Collection[str]) -> list[str]:
     """Sentences about methods of some tasks that failed, which is no search that came to nothing."""
     said = []
     for entry in (entry for entry in study.entries if entry.task in tasks):
-        if failed := Counter({what: n for what, n in entry.missing.items() if what.startswith(f"{Status.FAILED}: ")}):
+        missing = entry.counted("missing")
+        if failed := Counter({what: n for what, n in missing.items() if what.startswith(f"{Status.FAILED}: ")}):
             ((why, _),) = failed.most_common(1)
             count = f"{failed.total()} answer{'s' * (failed.total() != 1)}"
             said.append(f"{entry.task}: {entry.method} failed to give {count} ({why.partition(': ')[2]}).")
@@ -152,11 +151,16 @@ def _behind(contest: Contest) -> str:
     return f"the {contest.common.n} questions that all methods answer{without}"
 
 
+def _further(numbers: Numbers) -> dict[str, Metric]:
+    """By heading, the metrics of the table that are no criteria."""
+    shown = headings(numbers.metrics.values(), "overview")
+    return {heading: metric for heading, metric in shown.items() if not metric.criterion}
+
+
 def _block(numbers: Numbers, dataset: str) -> str:
     entries = [entry for entry in numbers.study.entries if entry.dataset == dataset]
     tasks = list(dict.fromkeys(entry.task for entry in entries))
-    shown = headings(numbers.metrics.values(), "overview")
-    further = {heading: metric for heading, metric in shown.items() if not metric.criterion}
+    further = _further(numbers)
     named = {*CRITERIA, SECONDS}
     objectives, body = _objectives(entries), []
     ranks = {name: found.ranks for name, found in numbers.standings.items() if name in named}

@@ -169,8 +169,7 @@ def _unaccepted(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
         if entry.table["coverage"].any():
             notes += [f"{entry.task}: not accepted of {entry.method}'s counterfactuals: {bad}."] if bad else []
             continue
-        reasons = sum((Counter[str](outcome["reasons"]) for outcome in entry.outcomes), Counter[str]())
-        why = "; ".join(f"{text} ({n}x)" for text, n in reasons.most_common(2))
+        why = "; ".join(f"{text} ({n}x)" for text, n in entry.counted("reasons").most_common(2))
         notes.append(f"{entry.task}: {entry.method} answers nothing: {'; '.join(filter(None, (bad, why)))}.")
     return notes
 

@@ -38,6 +38,15 @@ def packed(tmp_path: Path) -> Packed:
     return pack
 
 
+def begun_and_gone_on(problem: Problem, folder: Path) -> None:
+    """A run in ``a`` with the first of its two answers, and whole in ``b``."""
+    run = stored_run(folder / "a" / "toy", problem, "lr", "one")
+    shutil.copytree(folder / "a", folder / "b")
+    lines = (run.path / "rows.jsonl").read_text().splitlines(keepends=True)
+    (run.path / "rows.jsonl").write_text(lines[0])
+    (run.path / "done").unlink()
+
+
 def test_pieces_come_together(problem: Problem, tmp_path: Path, packed: Packed) -> None:
     """As one that was never in pieces, whatever their order."""
     for name, methods in {"a": ("one", "two"), "b": ("two", "three"), "whole": ("one", "two", "three")}.items():
@@ -50,11 +59,7 @@ def test_pieces_come_together(problem: Problem, tmp_path: Path, packed: Packed) 
 
 
 def test_of_a_run_that_went_on_the_longer_one_is_kept(problem: Problem, tmp_path: Path, packed: Packed) -> None:
-    run = stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
-    shutil.copytree(tmp_path / "a", tmp_path / "b")
-    lines = (run.path / "rows.jsonl").read_text().splitlines(keepends=True)
-    (run.path / "rows.jsonl").write_text(lines[0])
-    (run.path / "done").unlink()
+    begun_and_gone_on(problem, tmp_path)
     for files in ([packed("a"), packed("b")], [packed("b"), packed("a")]):
         merge(files, tmp_path / "merged.ceh")
         (found,) = stored_runs(tmp_path / "merged.ceh")
@@ -64,11 +69,7 @@ def test_of_a_run_that_went_on_the_longer_one_is_kept(problem: Problem, tmp_path
 
 def test_a_run_that_went_on_elsewhere_is_the_same_run(problem: Problem, tmp_path: Path, packed: Packed) -> None:
     """The longer one is kept, with the machine that it went on on."""
-    run = stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
-    shutil.copytree(tmp_path / "a", tmp_path / "b")
-    lines = (run.path / "rows.jsonl").read_text().splitlines(keepends=True)
-    (run.path / "rows.jsonl").write_text(lines[0])
-    (run.path / "done").unlink()
+    begun_and_gone_on(problem, tmp_path)
     for longer in stored_runs(tmp_path / "b" / "toy"):
         longer.update(also_on=["elsewhere, 2 cores"])
     merge([packed("a"), packed("b")], tmp_path / "merged.ceh")

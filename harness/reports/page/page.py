@@ -153,7 +153,7 @@ def _failures(study: Study, names: Names) -> Markup | None:
     """Entries in which something other than an accepted counterfactual came back, with counts and reasons."""
     rows = []
     for entry in study.entries:
-        missing = entry.missing
+        missing = entry.counted("missing")
         if entry.refusal is None and (missing or entry.faults):
             texts = [f"{n} {what}" for what, n in missing.most_common(NAMED)]
             texts += [f"{len(missing) - NAMED} further reasons"] if len(missing) > NAMED else []
