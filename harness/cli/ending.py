@@ -28,7 +28,8 @@ def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
     A comparison that has a name gets its report at once: some seconds.
     """
     numbers = Numbers(Study.of(folder))
-    troubled = summary.write(folder, finished, numbers)
+    chosen = any(text.lstrip("+").startswith("method=") for text in config.hydra.overrides.task)
+    troubled = summary.write(folder, finished, numbers, chosen or not config.hydra.runtime.choices.get("experiment"))
     writers: dict[str, Callable[..., str]] = {"table": partial(tables.write, numbers=numbers), "figure": figures.write}
     for name in [name for name in writers if name == "table" or config.get(name)]:
         try:

@@ -57,6 +57,7 @@ from harness.store.rows import read_lines, write_whole
 from harness.store.run import StoredRun
 
 SAID = 100  # characters of why answers failed, in the line of a run
+_told = set[str]()  # why methods refuse, of this process: in whole once
 
 
 @stopping_where_full()
@@ -291,7 +292,9 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
     """How a run went. ``wanted``: how many factuals the settings ask for; there may be fewer."""
     returned = scores["returned"].sum()
     if not returned and (why := scoring.refusal(stored)) is not None:
-        return f"{state}: UNSUPPORTED, {why}"
+        brief = why.partition("; ")[0] if why in _told else why
+        _told.add(why)
+        return f"{state}: UNSUPPORTED, {brief}"
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
     asked = f" (asked for {wanted}, there are {len(scores)})" if len(scores) < wanted else ""
     absent = scores["impossible"] > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
 from harness.evaluation.contest import DIVERSITY, Criterion
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.study import Entry
+from harness.evaluation.study import Entry, Study
 from harness.reports.markup import DASH, csv_of, markdown
 from harness.reports.stored import headings
 from harness.store.rows import write_whole
@@ -38,12 +38,14 @@ NAMED = 3  # features or relations that forbid counterfactuals, in one sentence
 ALONE = "Each by itself, over the questions that it answers:"
 
 
-def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
+def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers, chosen: bool = True) -> int:
     """Write ``summary.csv``, ``summary.md`` and ``pairs.csv`` of a study, print its tables, return how much is wrong.
 
-    That is the number of runs of this sweep (``finished``) with failures or refusals, of ``disagreements``, and of
-    proofs that an accepted answer refutes. A method that answers elsewhere in the sweep may refuse all factuals of a
-    run: that is a warning, and not wrong. Printed are the tasks of this sweep, among all methods of the study.
+    That is the number of runs of this sweep (``finished``) with failures, or with refusals of some of their factuals,
+    of ``disagreements``, of proofs that an accepted answer refutes, and of methods that refuse all runs, where it was
+    ``chosen`` which methods these are, or where all refuse. Otherwise, as where an experiment names a method of
+    scorecards and the command another model, that is no fault. Printed are the tasks of this sweep, among all methods
+    of the study.
     """
     study = numbers.study
     table = numbers.table()
@@ -66,7 +68,7 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
     faults = [*disagreements(finished), *study.faults]
     for sentence in faults:
         log.error("%s", sentence)
-    return _refusals(finished, [scoring.outcome(run) for run in finished]) + len(faults)
+    return _refusals(finished, [scoring.outcome(run) for run in finished], chosen) + len(faults)
 
 
 def _told(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
@@ -139,10 +141,7 @@ def _standing(numbers: Numbers, entry: Entry, criterion: Criterion) -> str:
 
 def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
     """What the comparison of each task leaves out: refusals, questions without a counterfactual, methods."""
-    study, notes = numbers.study, []
-    for entry in study.refused:
-        if entry.task in tasks:
-            notes.append(f"{entry.task}: {entry.method} refuses it: {entry.refusal}")
+    study, notes = numbers.study, _refused(numbers.study, tasks)
     for task in (task for task in study.tasks if task in tasks):
         if absent := study.absent(task):
             notes.append(f"{task}: {absent}.")
@@ -159,6 +158,22 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
         if not common.enough:
             notes.append(f"{task}: {common.n} questions are answered by all, too few for common means: see pairs.csv.")
     return notes
+
+
+def _refused(study: Study, tasks: Collection[str]) -> list[str]:
+    """Who refuses which tasks, and why: methods that refuse the same ones for the same reason in one sentence."""
+    where = defaultdict[tuple[str, str], list[str]](list)
+    for entry in study.refused:
+        if entry.task in tasks:
+            where[entry.method, entry.refusal or ""].append(entry.task)
+    alike = defaultdict[tuple[str, ...], list[str]](list)
+    for (method, why), refused in where.items():
+        alike[why, *refused].append(method)
+    return [
+        f"{', '.join(refused)}: {', '.join(methods)} {'refuses' if len(methods) == 1 else 'refuse'} "
+        f"{'it' if len(refused) == 1 else 'them'}: {why}"
+        for (why, *refused), methods in alike.items()
+    ]
 
 
 def _unaccepted(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
@@ -184,22 +199,29 @@ def _by_what(entry: Entry, word: str) -> str:
     return f" ({some((f'{name} {n}x' for name, n in names.most_common()), NAMED)})"
 
 
-def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any]]) -> int:
-    """Warn of each run that failed, or whose method refuses all; return how many these are. Others are in the notes."""
-    names = [run.meta["method"] for run in finished]
-    able = {name for name, outcome in zip(names, outcomes, strict=True) if set(outcome["status"]) - REFUSED}
-    troubled = 0
-    for run, name, outcome in zip(finished, names, outcomes, strict=True):
-        refused = REFUSED & set(outcome["status"])
-        if refused and (set(outcome["status"]) != {"UNSUPPORTED"} or name not in able):
+def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any]], chosen: bool) -> int:
+    """Warn of each run that failed, and of each method that refuses all; return how many these are (see ``write``)."""
+    troubled, able, unable = 0, set[str](), defaultdict[str, list[str]](list)
+    for run, outcome in zip(finished, outcomes, strict=True):
+        counts, of = outcome["status"], sum(outcome["status"].values())
+        first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
+        if set(counts) == {Status.UNSUPPORTED}:
+            unable[run.meta["method"]].append(first)
+            continue
+        if set(counts) - REFUSED:
+            able.add(run.meta["method"])
+        if refused := REFUSED & set(counts):
             troubled += 1
-            first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
-            counts, of = outcome["status"], sum(outcome["status"].values())
             words = (
                 word if counts[word] == of else f"{word} {counts[word]} of {of} answers" for word in sorted(refused)
             )
             log.warning("%s: %s (%s)", run.label, ", ".join(words), first)
-    return troubled
+    if not (chosen or len(unable) == len({run.meta["method"] for run in finished})):
+        return troubled
+    nowhere = {name: why for name, why in unable.items() if name not in able}
+    for name, why in nowhere.items():
+        log.warning("%s refuses all that it is asked: %s", name, why[0])
+    return troubled + len(nowhere)
 
 
 def disagreements(finished: Sequence[StoredRun]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from support.tables import GRANTED, started
 
 from harness.cli import ending, job, main, process, progress, sweep
@@ -161,6 +161,34 @@ def test_the_end_of_a_sweep_says_its_sentence(
     assert caplog.messages == ["cell.json is damaged"]
 
 
+def chosen(typed: list[str], experiment: str | None = None) -> DictConfig:
+    """Settings of which Hydra says what was typed and chosen."""
+    told = {"overrides": {"task": typed}, "runtime": {"choices": {"experiment": experiment}}}
+    return OmegaConf.create({"hydra": told})
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (chosen(["n_factuals=2"]), True),  # of the method that is there without a word
+        (chosen(["n_factuals=2"], "compas"), False),
+        (chosen(["dataset=pima"], "compas"), False),
+        (chosen(["method=nearest"], "compas"), True),
+    ],
+)
+def test_whether_methods_were_chosen_is_known(
+    config: DictConfig, said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A method of an experiment's own list may refuse all."""
+    heard = []
+    monkeypatch.setattr(ending.summary, "write", lambda *given: heard.append(given[-1]) or 0)
+    monkeypatch.setattr(ending.tables, "write", lambda *given, **named: "")
+    monkeypatch.setattr(ending, "log_study", lambda *given: None)
+    monkeypatch.setattr(ending.tracking, "page", lambda *given: "")
+    ending._show(config, tmp_path, [started(tmp_path, loans.problem, loans.factual, [GRANTED])])
+    assert heard == [said]
+
+
 def test_a_server_that_is_gone_at_the_end_is_said_once_and_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -173,7 +201,7 @@ def test_a_server_that_is_gone_at_the_end_is_said_once_and_counts(
     monkeypatch.setattr(ending.tracking, "page", gone)
     monkeypatch.setenv(process.SWEEP, "1")
     with caplog.at_level(logging.INFO, "harness"):
-        assert ending._show(OmegaConf.create({}), tmp_path, [run]) == 1
+        assert ending._show(chosen([]), tmp_path, [run]) == 1
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == ["no server answers"]
 
 
@@ -240,6 +268,16 @@ def test_where_none_exists_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -
     why = {"status": "FAILED", "reason": "crash", "detail": "Traceback\nImportError: no torch"}
     rows += [{**why, "factual": 1, "ce": ce} for ce in (1, 2)] + [{**why, "factual": 2, "status": "GAVE_UP", "ce": 1}]
     assert job._line(stored, scores, "done", 3) == f"{line}, 2 answers failed: crash, ImportError: no torch"
+
+
+def test_why_a_method_refuses_is_said_in_whole_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later lines of a sweep have its first part."""
+    monkeypatch.setattr(job.scoring, "refusal", lambda stored: "the library is absent; install this and that")
+    monkeypatch.setattr(job, "_told", set())
+    scores = pd.DataFrame({"returned": [0]})
+    stored: Any = None
+    assert job._line(stored, scores, "done", 1) == "done: UNSUPPORTED, the library is absent; install this and that"
+    assert job._line(stored, scores, "done", 1) == "done: UNSUPPORTED, the library is absent"
 
 
 def test_what_is_no_setting_is_left_to_hydra() -> None:

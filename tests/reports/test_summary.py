@@ -158,6 +158,30 @@ def test_a_refusal_counts_where_the_method_answers_nowhere(made: Made, tmp_path:
     assert written(tmp_path, [made("b"), made("c", refused=True)]) == 1
 
 
+def test_a_refusal_is_no_fault_of_an_experiments_own_list(
+    made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a method that no one has named on the command line, unless nobody is left who takes anything."""
+    for runs, chosen, wrong in (
+        ([made("a"), made("c", refused=True), made("c", model="rf", refused=True)], False, []),
+        ([made("a"), made("c", refused=True), made("c", model="rf", refused=True)], True, ["c"]),
+        ([made("b", refused=True), made("c", refused=True)], False, ["b", "c"]),
+    ):
+        caplog.clear()
+        assert summary.write(tmp_path, runs, Numbers(Study.among("toy", runs)), chosen) == len(wrong)
+        said = [f"{name} refuses all that it is asked: not for this model" for name in wrong]
+        assert [record.getMessage() for record in caplog.records] == said
+
+
+def test_refusals_for_one_reason_are_one_sentence(made: Made) -> None:
+    runs = [made(name, model=model, refused=True) for name in "ab" for model in ("lr", "rf")]
+    runs += [made("c", model="lr", refused=True), made("d"), made("d", model="rf")]
+    assert summary._refused(Study.among("toy", runs), {"toy / lr", "toy / rf"}) == [
+        "toy / lr, toy / rf: a, b refuse them: not for this model",
+        "toy / lr: c refuses it: not for this model",
+    ]
+
+
 def test_a_refusal_is_told_of_its_own_tasks(made: Made, tmp_path: Path) -> None:
     """And of no other: nor of tasks that are not asked about."""
     found: dict[str, Any] = {"status": Status.FOUND, "claims": None}
@@ -340,7 +364,7 @@ def test_people_who_are_left_out_are_no_refusal(
             tmp_path / str(len(said)), loans.problem, loans.factual, list(answers), fingerprint=str(len(answers))
         )
         caplog.clear()
-        assert summary._refusals([run], [scoring.outcome(run)]) == len(said)
+        assert summary._refusals([run], [scoring.outcome(run)], True) == len(said)
         assert [record.getMessage() for record in caplog.records] == said
 
 
