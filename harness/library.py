@@ -71,7 +71,7 @@ from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
 from harness.data.features import OF_COSTS, bounds_of, check_ranked
 from harness.data.findings import with_findings
-from harness.data.in_memory import check_frame, check_settings, plain
+from harness.data.in_memory import check_frame, check_person, check_settings, plain
 from harness.evaluation import checker
 from harness.evaluation.lookup import metric_named
 from harness.execution.clocks import CompileClock, say_compiling
@@ -238,7 +238,7 @@ def _amended(
     for feature in (space[name] for name in changes):
         if feature.actionability is Actionability.CONDITIONAL and not (feature.order or feature.kind is Kind.ORDINAL):
             check_ranked(feature.name, feature.categories, "order")
-    priced = tuple(costed(f, dataset.frame[f.name], costs.get(f.name, {})) for f in space.features)
+    priced = tuple(costed(f, dataset.frame[f.name].iloc[dataset.train], costs.get(f.name, {})) for f in space.features)
     return replace(dataset, space=replace(space, features=priced))
 
 
@@ -408,7 +408,7 @@ def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
         given = f"{len(frame)} rows" if frame is not None else f"{person!r}"
         raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row.")
     frame = _without_gaps(task.dataset, frame)
-    space.check(frame, what="the person")
+    check_person(space, frame)
     factual = space.frame(frame[list(space.names)].astype(object).to_dict("records")).set_axis(["new"])
     factual = task.dataset.reading.clipped("the person", factual)
     problems = list(task.problems.values())

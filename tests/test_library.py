@@ -175,6 +175,8 @@ def test_a_person_may_be_given_in_any_form(question: Any, pipeline: Pipeline) ->
         (999, "no row 999"),
         ({"age": 3}, "no column 'income'"),
         ({"age": 30, "income": 1.0, "job": "chef", "sex": "f"}, "unseen category 'chef'"),
+        ({"age": 10**19, "income": 1.0, "job": "none", "sex": "f"}, r"age of the person is 1\d*; allowed: numbers"),
+        ({"age": 30, "income": -1e300, "job": "none", "sex": "f"}, "income of the person is -1e.300; allowed: numbers"),
         (FRAME, "120 rows is no person"),
         ("me", "'me' is no person"),
     ],

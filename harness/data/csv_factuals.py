@@ -23,7 +23,7 @@ from harness.data.dataset import Dataset
 from harness.data.discretise import Intervals
 from harness.data.features import EXACT
 from harness.data.gaps import advice, told
-from harness.data.reader import read_table
+from harness.data.reader import Form, Table, read_table
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +46,7 @@ def read_factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
 
 def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
     names, form = dataset.space.names, dataset.reading.form
-    table = read_table(path, replace(form, names=None), str(path), least=1)
-    if form.names and not set(names) <= set(table.columns):
-        table = read_table(path, form, str(path), least=1)
+    table = _table(path, form, names)
     for name in names:
         if name not in table.columns:
             raise DatasetError(lacking(str(path), name, table.columns, names))
@@ -60,8 +58,11 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
     data, filled = {}, []
     for feature in dataset.space.features:
         column, filler = table.columns[feature.name], dataset.reading.filler(feature.name)
-        ways = _ways(feature, [Notation(mark, form.thousands or "") for mark in marks])
         intervals, gaps = dataset.reading.intervals.get(feature.name), [text in {"", *form.na} for text in column.texts]
+        own = dataset.reading.written.get(feature.name, feature.notation)
+        ways = _ways(own, [Notation(mark, form.thousands or "") for mark in marks])
+        there = [text for text, gap in zip(column.texts, gaps, strict=True) if not gap]
+        ways = _alike(f"column {feature.name!r} of {path}", there, ways)
         meanings = [
             filler if gap and filler is not None else _meaning(feature, text, ways, intervals, gap)
             for text, gap in zip(column.texts, gaps, strict=True)
@@ -100,9 +101,55 @@ def _shown(feature: Feature) -> Callable[[float], str]:
     return "{:.10g}".format if feature.notation is None else feature.text
 
 
-def _ways(feature: Feature, plain: list[Notation]) -> list[Notation]:
+def _table(path: Path, form: Form, names: Sequence[str]) -> Table:
+    """The file's table, by its header line; else by the names of the dataset's columns, or of the features alone.
+
+    Raises
+    ------
+    DatasetError
+        Where neither fits: of the names of the dataset's columns, if there are.
+    """
+    if form.names is None:
+        return read_table(path, form, str(path), least=1)
+    features, faults = tuple(name for name in form.names if name in names), []
+    for given in (None, form.names, features):
+        try:
+            table = read_table(path, replace(form, names=given), str(path), least=1)
+        except DatasetError as fault:
+            faults.append(fault)
+            continue
+        if given is not None or set(names) <= set(table.columns):
+            return table
+    raise faults[-2]
+
+
+def _alike(what: str, texts: Sequence[str], ways: Sequence[Notation]) -> list[Notation]:
+    """The ways in which all of a column's texts are written; all ways where there is none.
+
+    Raises
+    ------
+    DatasetError
+        Where a text is one number by the decimal mark of some of these ways, and another by that of others.
+    """
+    marks = dict.fromkeys((way.decimal, way.thousands) for way in ways if not way.date)
+    fits = {}
+    for mark in marks:
+        of_mark = [way for way in ways if (way.decimal, way.thousands) == mark]
+        values = [next((v for way in of_mark if not math.isnan(v := way.parse(text))), math.nan) for text in texts]
+        if not any(map(math.isnan, values)):
+            fits[mark] = values
+    for text, *values in zip(texts, *fits.values(), strict=True):
+        if len(set(values)) > 1:
+            one, other = sorted(set(values))[:2]
+            raise DatasetError(
+                f"{what} can be read in two ways: {text[:SHOWN]!r} is {one:.10g} or {other:.10g}; write its numbers as "
+                f"the dataset's file does, and separate the cells as there."
+            )
+    return [way for way in ways if way.date or (way.decimal, way.thousands) in fits] or list(ways)
+
+
+def _ways(own: Notation | None, plain: list[Notation]) -> list[Notation]:
     """How a feature's cells may be written: as in the dataset, also without the unit; else plainly."""
-    own = feature.notation
     if own is None:
         return plain
     return [own, Notation(date=ISO)] if own.date else [own, replace(own, before="", after=""), *plain]

@@ -89,17 +89,16 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     times = [time for time in _times(split) if time in table.columns and time not in {*selected, column}]
     texts = _texts(table, [*selected, *times, *([column] if regression else [])], given)
     written, unread, mark = notations(name, texts, settled["features"], given)
-    form, notices = replace(given, decimal=mark), [*table.notices, *unread.values()]
-    for time in (time for time in _times(split) if time in unread):
-        raise DatasetError(f"{unread[time]} Else rows cannot be split by it; or set split.time=null.")
+    dates = _left_out(unread, column, _times(split))
+    form, notices = replace(given, decimal=mark), [*table.notices, *dates]
     selected = [feature for feature in selected if feature not in unread]
     if not selected:
-        raise DatasetError(f"{name} has no column left beside the target {column!r}: {' '.join(unread.values())}")
+        raise DatasetError(f"{name} has no column left beside the target {column!r}: {' '.join(dates)}")
     gaps = gaps_of(missing, {feature: settled["features"].get(feature, {}) for feature in selected})
     strict = [*(feature for feature in selected if gaps[feature].remedy == "error"), column]
     check_complete(name, table, strict if missing == "error" else strict[:-1], column, form)
-    raw, reasons, plain = {}, {}, Notation(mark, given.thousands or "")
-    for feature in (*selected, *times):
+    raw, reasons, plain = _of_day(table, times, settled["features"]), {}, Notation(mark, given.thousands or "")
+    for feature in (*selected, *(time for time in times if time not in raw)):
         parser = ColumnParser(name, feature, table.columns[feature], form, written[feature] or plain)
         kind = settled["features"].get(feature, {}).get("kind")
         raw[feature], reasons[feature] = parser.typed(kind, settled["max_categories"] or CATEGORIES)
@@ -120,6 +119,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         unbounded=bool(settled["unbounded"]),
         split=split,
         overrides=_overrides(settled["features"], {feature: written[feature] for feature in selected}),
+        written={name: how for name in (*selected, column) if (how := written.get(name)) is not None},
         **{
             key: settled[key]
             for key in ("label", "classes", "empty", "outliers", "constraints", "causality", "discretise")
@@ -156,6 +156,27 @@ def _texts(table: Table, names: Iterable[str], form: Form) -> dict[str, list[str
     return found
 
 
+def _left_out(unread: Mapping[str, tuple[str, str]], target: str, times: Iterable[str]) -> list[str]:
+    """A sentence for each column of dates that cannot be read; those of what is predicted or split by are raised."""
+    for needed, or_else in ((target, ""), *((time, ", or split.time=null") for time in times)):
+        if needed in unread:
+            raise DatasetError(f"{'; '.join(unread[needed])}{or_else}.")
+    return [
+        f"{why}; it is left out; {remedy}, or set features.{feature}.kind=categorical."
+        for feature, (why, remedy) in unread.items()
+    ]
+
+
+def _of_day(table: Table, times: Iterable[str], entries: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    """The cells, as they stand, of columns to split by that may hold times of the day, which days would lose."""
+    found = {}
+    for time in times:
+        column = table.columns[time]
+        if "format" not in entries.get(time, {}) and any(math.isnan(Notation().parse(text)) for text in column.texts):
+            found[time] = np.array(column.texts, dtype=object)[column.codes]
+    return found
+
+
 def _marked(notation: Notation | None) -> bool:
     """Whether a column is written otherwise than numbers are printed."""
     return notation is not None and replace(notation, places=0) != Notation()
@@ -169,37 +190,42 @@ def _overrides(
     for feature, entry in entries.items():
         if feature not in written:
             continue
+        notation = written[feature]
         found[feature] = {key: value for key, value in entry.items() if key not in READING}
-        ends = [_end(feature, end, written[feature]) for end in entry.get("bounds", ())]
-        found[feature] |= {"bounds": ends} if ends else {}
-        filler, notation = entry.get("missing"), written[feature]
-        if isinstance(filler, str) and notation is not None and not math.isnan(value := notation.parse(filler)):
-            found[feature]["missing"] = value
+        for key in ("bounds", "clip", "special"):
+            if key in entry:
+                found[feature][key] = [_number(f"{key} of {feature}", each, notation) for each in entry[key]]
+        filler = entry.get("missing")
+        if isinstance(filler, float) or (
+            isinstance(filler, str) and notation is not None and not math.isnan(notation.parse(filler))
+        ):
+            found[feature]["missing"] = _number(f"missing of {feature}", filler, notation)
     return found
 
 
-def _end(feature: str, end: Any, notation: Notation | None) -> Any:
-    """An end of bounds as a number."""
-    if not isinstance(end, str):
+def _number(what: str, given: Any, notation: Notation | None) -> Any:
+    """A number of a column's settings, where it is a text as the column writes it."""
+    if not isinstance(given, str):
         marks = notation is not None and (notation.thousands == "." or notation.decimal == ",")
-        if marks and isinstance(end, float) and not end.is_integer():
+        if marks and isinstance(given, float) and math.isfinite(given):  # 1.200 has come as 1.2, and 1.000 as 1.0
             raise DatasetError(
-                f"bounds of {feature} hold {end}, and its column separates thousands or decimals otherwise; give them "
-                f"in quotes as the column has them, such as {(notation or Notation()).text(1200)!r}, or whole."
+                f"{what} is {given}, and its column separates thousands or decimals otherwise; give it in quotes as "
+                f"the column has it, such as {(notation or Notation()).text(1200)!r}, or without a point."
             )
-        return end
-    value = math.nan if notation is None else notation.parse(end)
+        return given
+    value = math.nan if notation is None else notation.parse(given)
     if math.isnan(value):
-        what, like = ("dates" if notation and notation.date else "numbers"), (notation or Notation()).text(12000)
-        raise DatasetError(f"bounds of {feature} hold {end[:80]!r}; give two {what} as its column has, such as {like}.")
+        kind, like = ("date" if notation and notation.date else "number"), (notation or Notation()).text(12000)
+        raise DatasetError(f"{what} holds {given[:80]!r}; give a {kind} as its column has, such as {like}.")
     return value
 
 
 def _form(settled: Mapping[str, Any]) -> Form:
     """How the settings describe the file."""
+    point = "," if settled["thousands"] == "." else None  # which the decimal mark then cannot be
     form = Form(
         sep=settled["sep"],
-        decimal=settled["decimal"],
+        decimal=settled["decimal"] or point,
         thousands=settled["thousands"],
         encoding=settled["encoding"],
         na=NA if settled["na"] is None else tuple(map(str, settled["na"])),
@@ -219,7 +245,10 @@ def _selected(settled: Mapping[str, Any], table: Table, column: str) -> list[str
             raise DatasetError(f"{name} has no {what} {needed!r}; {choices(needed, table.columns)}.")
     others = [other for other in table.columns if other not in {column, settled["target"], *drop}]
     selected = settled["select"] or others
-    for feature in [*selected, *settled["features"]]:
+    named = dict(settled["features"])
+    if settled["task"] == "regression" and set(named.get(column) or ()) <= set(READING):
+        named.pop(column, None)  # it says how the target is written
+    for feature in [*selected, *named]:
         if feature not in others and not (feature in drop and feature not in selected):
             raise DatasetError(f"{name} has no feature {feature!r}; {choices(feature, others)}.")
     if not selected:

@@ -147,7 +147,7 @@ def _one_of_many(unit: str) -> str:
 
 def notations(
     name: str, texts: Mapping[str, Sequence[str]], entries: Mapping[str, Mapping[str, Any]], form: Form
-) -> tuple[dict[str, Notation | None], dict[str, str], str]:
+) -> tuple[dict[str, Notation | None], dict[str, tuple[str, str]], str]:
     """How each column is written.
 
     Parameters
@@ -159,8 +159,8 @@ def notations(
 
     Returns
     -------
-    By column its notation, None where its cells are texts; a sentence for each column of dates that cannot be read;
-    and the file's decimal mark.
+    By column its notation, None where its cells are texts; for each column of dates that cannot be read why not, and
+    what to set; and the file's decimal mark.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def notations(
         For a column that can be read in two ways, and one that is not written as its settings say.
     """
     found: dict[str, Notation | None] = {}
-    unread: dict[str, str] = {}
+    unread: dict[str, tuple[str, str]] = {}
     numbers: dict[str, Reading] = {}
     for feature, cells in texts.items():
         entry = entries.get(feature, {})
@@ -195,19 +195,18 @@ def notations(
     return found, unread, usual or "."
 
 
-def _unread(name: str, feature: str, cells: Sequence[str], ways: Sequence[Notation]) -> str:
-    """Why a column of dates is left out, and what to set."""
+def _unread(name: str, feature: str, cells: Sequence[str], ways: Sequence[Notation]) -> tuple[str, str]:
+    """Why a column of dates cannot be read, and what to set."""
     if ways:
-        why = "of which day and month cannot be told apart"
-        remedy = f"set features.{feature}.format to {' or '.join(repr(way.date) for way in ways)} to have days"
+        why, formats = "of which day and month cannot be told apart", " or ".join(repr(way.date) for way in ways)
     elif all(re.fullmatch(r"(\d{1,2}\D){2}\d{2}", cell) for cell in cells):
-        why, remedy = "of years in two digits", f"set features.{feature}.format to '%d.%m.%y' or the like to have days"
+        why, formats = "of years in two digits", "'%d.%m.%y' or the like"
+    elif all(re.fullmatch(r"\S+[T ]\d{2}:\d{2}", cell) for cell in cells):
+        why, formats = "with the time of the day", "'%Y/%m/%d %H:%M' or the like"
     else:
-        why, remedy = "not all written in one way", "write all of them alike to have days"
-    return (
-        f"{name}: column {feature!r} holds dates such as {cells[0][:SHOWN]!r}, {why}; it is left out; {remedy}, or set "
-        f"features.{feature}.kind=categorical."
-    )
+        why, formats = "not all written in one way", ""
+    remedy = f"set features.{feature}.format to {formats}" if formats else "write all of them alike"
+    return f"{name}: column {feature!r} holds dates such as {cells[0][:SHOWN]!r}, {why}", f"{remedy} to have days"
 
 
 def _settled(name: str, feature: str, found: Reading, texts: Sequence[str], usual: str | None) -> Notation | None:

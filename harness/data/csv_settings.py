@@ -52,9 +52,12 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
+def _written(value: Any) -> bool:
+    return _number(value) or (isinstance(value, str) and 0 < len(value) <= SHOWN)
+
+
 def _end(value: Any) -> bool:
-    written = isinstance(value, str) and 0 < len(value) <= SHOWN
-    return value is None or written or _number(value) or value in (math.inf, -math.inf)
+    return value is None or _written(value) or value in (math.inf, -math.inf)
 
 
 def _mark(value: Any) -> bool:
@@ -106,10 +109,13 @@ ATTRIBUTE_CHECKS: dict[str, Check] = {
         f"two numbers within ±{LARGEST:g}, as numbers or as the column writes them, null (the data's own) or .inf",
     ),
     "clip": (
-        lambda value: isinstance(value, list | tuple) and all(end is None or _number(end) for end in value),
-        "two numbers, the smaller first; null for no end",
+        lambda value: isinstance(value, list | tuple) and all(end is None or _written(end) for end in value),
+        "two numbers, as numbers or as the column writes them, the smaller first; null for no end",
     ),
-    "special": (lambda value: isinstance(value, list | tuple) and all(map(_number, value)), "a list of numbers"),
+    "special": (
+        lambda value: isinstance(value, list | tuple) and all(map(_written, value)),
+        "a list of numbers, as numbers or as the column writes them",
+    ),
     "categories": _VALUES,
     "order": _VALUES,
     "decimal": CHECKS["decimal"],

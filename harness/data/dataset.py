@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from harness.core.notation import Notation
 from harness.core.space import Space
 from harness.data.clip import Clip, clipped
 from harness.data.discretise import Intervals
@@ -36,6 +37,10 @@ class Reading:
         By feature, what fills its gaps, before its numbers are made intervals.
     clips
         By feature, the ends that its numbers are put to.
+    written
+        By feature, how the user's own file writes its numbers.
+    target
+        How it writes the numbers that a regression predicts.
 
     Raises
     ------
@@ -47,6 +52,8 @@ class Reading:
     intervals: Mapping[str, Intervals] = field(default_factory=dict)
     fills: Mapping[str, Any] = field(default_factory=dict)
     clips: Mapping[str, Clip] = field(default_factory=dict)
+    written: Mapping[str, Notation] = field(default_factory=dict)
+    target: Notation = field(default_factory=Notation)
 
     def __post_init__(self) -> None:
         for feature in self.clips.keys() & self.fills.keys():

@@ -12,6 +12,9 @@ from pandas.api.extensions import ExtensionArray
 from pandas.api.types import infer_dtype
 
 from harness.core.errors import DatasetError
+from harness.core.space import Kind, Space
+from harness.data.csv_columns import LARGEST
+from harness.data.features import EXACT
 
 OF_FILES = ("name", "sources", "tables", "read", "published")
 NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # of objects
@@ -53,6 +56,15 @@ def check_frame(frame: pd.DataFrame, target: Any) -> None:
                 "the table: column %r holds numbers as objects, and is taken for categories; convert it by "
                 "pandas.to_numeric before the model is trained.", name,
             )  # fmt: skip
+
+
+def check_person(space: Space, person: pd.DataFrame) -> None:
+    """Refuse values that are no feature's, and numbers too large to compute with, with a ``DatasetError``."""
+    space.check(person, what="the person")
+    for feature in (feature for feature in space.features if feature.numeric):
+        value, largest = person[feature.name].iloc[0], EXACT if feature.kind is Kind.INTEGER else LARGEST
+        if abs(value) > largest:
+            raise DatasetError(f"{feature.name} of the person is {value}; allowed: numbers within ±{largest:g}.")
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:

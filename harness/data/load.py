@@ -17,6 +17,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED
+from harness.core.notation import ISO, Notation
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Classes, Interval, Label, Target, class_named
 from harness.data.clip import Clip, clip_of, clipped
@@ -51,6 +52,7 @@ def load_dataset(
     target: str,
     *,
     tables: tuple[Sequence[pd.DataFrame], str] | None = None,
+    written: Mapping[str, Notation] | None = None,
     **settings: Any,
 ) -> Dataset:
     """Read, check and split a dataset. Every argument is plain data, as it stands in a YAML file.
@@ -61,6 +63,8 @@ def load_dataset(
         As in ``harness.data.description.Description``.
     tables
         The files' content and its checksum, where they have been read already; ``sources`` and ``read`` are not used.
+    written
+        How the numbers of columns are written, where that was found out.
     settings
         The other fields of ``Description``.
 
@@ -95,15 +99,26 @@ def load_dataset(
             f"features.{feature.name}.missing to median, or another filler, or leave 'causality' out."
         )
     dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
-    fillers = {feature: whole.filler for feature, whole in fills.items() if whole.filler is not None}
-    by_time = isinstance(about.split, Mapping) and about.split.get("time") is not None
-    dataset = replace(dataset, reading=Reading(fills=fillers, clips=clips), by_time=by_time)
+    dataset = replace(dataset, reading=_reading(fills, clips, written or {}, column), by_time=_by_time(about))
     if about.published is not None:
         dataset = replace(dataset, published=source_of(name, about.published))
     if about.discretise is not None:
         dataset = _discrete(dataset, Discretisation.read(name, about.discretise))
     desired = parse_target(dataset)
     return replace(dataset, desired=desired.value) if isinstance(desired, Label) else dataset
+
+
+def _reading(
+    fills: Mapping[str, Filled], clips: Mapping[str, Clip], written: Mapping[str, Notation], target: str
+) -> Reading:
+    """How people who come later are read."""
+    fillers = {feature: whole.filler for feature, whole in fills.items() if whole.filler is not None}
+    of_features = {feature: notation for feature, notation in written.items() if feature != target}
+    return Reading(fills=fillers, clips=clips, written=of_features, target=written.get(target, Notation()))
+
+
+def _by_time(about: Description) -> bool:
+    return isinstance(about.split, Mapping) and about.split.get("time") is not None
 
 
 def _selected(
@@ -225,7 +240,7 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
     """
     desired = dataset.desired if desired is None else desired
     if not dataset.classes:
-        return _interval(dataset.name, str(desired))
+        return _interval(dataset.name, str(desired), dataset.reading.target)
     if isinstance(desired, Collection) and not isinstance(desired, str):
         return _several(dataset, list(desired))
     if (named := class_named(desired, dataset.classes)) is not None:
@@ -252,28 +267,37 @@ def _several(dataset: Dataset, desired: list[Any]) -> Target:
     return Label(found[0]) if len(found) == 1 else Classes(found)
 
 
-def _interval(name: str, text: str) -> Interval:
-    """An interval from text; an end that is left out gives way to the next number inwards, so that ends are closed."""
-    number = r"([-+]?[\d.]+(?:e[-+]?\d+)?)"
+def _interval(name: str, text: str, written: Notation) -> Interval:
+    """An interval from text; an end that is left out gives way to the next number inwards, so that ends are closed.
+
+    Numbers are taken as the target's column has them (``written``), also without its unit, else as plain ones; dates
+    also as ISO has them.
+    """
+    ways = (written, replace(written, before="", after=""), Notation(date=ISO if written.date else ""))
+
+    def end(number: str, inwards: float, left_out: bool) -> float:
+        value = next((value for way in ways if not math.isnan(value := way.parse(number))), None)
+        if value is None:
+            raise ValueError(f"{number!r} is no number.")
+        return math.nextafter(value, inwards) if left_out else value
+
+    one, two = (written.text(value) for value in (12.0, 13.0))
     try:
-        if match := re.fullmatch(rf"\s*(>=?|<=?)\s*{number}\s*", text):
+        if match := re.fullmatch(r"\s*(>=?|<=?)\s*(\S.*?)\s*", text):
             inwards = math.inf if match[1][0] == ">" else -math.inf
-            end = _end(match[2], inwards, "=" not in match[1])
-            return Interval(low=end) if inwards > 0 else Interval(high=end)
-        if match := re.fullmatch(rf"\s*{number}\s*(<?)\.\.(<?)\s*{number}\s*", text):
-            return Interval(_end(match[1], math.inf, bool(match[2])), _end(match[4], -math.inf, bool(match[3])))
+            only = end(match[2], inwards, "=" not in match[1])
+            return Interval(low=only) if inwards > 0 else Interval(high=only)
+        if match := re.fullmatch(r"\s*(\S.*?)\s*(<?)\.\.(<?)\s*(\S.*?)\s*", text):
+            return Interval(end(match[1], math.inf, bool(match[2])), end(match[4], -math.inf, bool(match[3])))
+        why = ""
     except ValueError as fault:
-        raise DatasetError(f"desired of {name} is {text!r}: {fault}") from fault
+        why = f" ({str(fault).rstrip('.')})"
     if text == OPPOSITE:  # what stands for none
-        raise DatasetError(f"{name} is about a number; say by 'desired' which ones are wanted, such as '>= 12'.")
+        raise DatasetError(f"{name} is about a number; say by 'desired' which ones are wanted, such as '>= {one}'.")
     raise DatasetError(
-        f"desired of {name} is {text!r}; allowed for numbers: '>= 12', '<= 3' or '10..12', "
-        f"or without an end '> 12', '< 3' or '10..<12'."
+        f"desired of {name} is {text!r}{why}; allowed for numbers: '>= {one}', '<= {one}' or '{one}..{two}', "
+        f"or without an end '> {one}', '< {one}' or '{one}..<{two}'."
     )
-
-
-def _end(text: str, inwards: float, left_out: bool) -> float:
-    return math.nextafter(float(text), inwards) if left_out else float(text)
 
 
 def _read(about: Description) -> tuple[list[pd.DataFrame], str]:

@@ -8,6 +8,7 @@ import hashlib
 import io
 import re
 import stat
+import unicodedata
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from harness.core.errors import DatasetError
 MEGABYTES = 200  # of a file, unless it is set otherwise
 COLUMNS = 5000  # of a table, and of a table when encoded
 FIELD = 100_000  # characters in one cell
-DELIMITERS = (",", ";", "\t", "|")  # those that are looked for, the likelier first
+DELIMITERS = (";", "\t", "|", ",")  # those that are looked for; the comma last, which may be a decimal mark
 NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 # The words that pandas reads as missing, so that a file means the same here and there.
 NA = (
@@ -128,7 +129,7 @@ def read_table(path: Path, form: Form = Form(), what: str | None = None, least: 
     content = read_file(path, form.megabytes, "max_megabytes")
     notices: list[str] = []
     text = decoded(what, content, form, notices)
-    sep = form.sep or _delimiter(text)
+    sep = form.sep or _delimiter(text, form.names)
     sep = NAMED.get(sep, sep)
     if form.sep is None and sep != ",":
         notices.append(f"{what}: the cells are separated by {SHOWN_AS[sep]}.")
@@ -193,7 +194,7 @@ def decoded(what: str, content: bytes, form: Form, notices: list[str]) -> str:
         notices.append(f"{what}: it is not in UTF-8, and was read as {encoding}; set 'encoding' where that is wrong.")
     except (LookupError, ValueError, TypeError) as fault:
         raise DatasetError(f"there is no encoding {encoding!r} ({_reason(fault)}); such as utf-8, cp1252.") from None
-    text = text.removeprefix("\ufeff")
+    text = unicodedata.normalize("NFC", text.removeprefix("\ufeff"))  # one spelling of letters with accents
     if strange := _CONTROL.search(text):
         line = text.count("\n", 0, strange.start()) + 1
         raise DatasetError(
@@ -217,9 +218,12 @@ def _parsed(text: str, sep: str) -> Iterator[tuple[int, list[str]]]:
             yield lines.line_num, record
 
 
-def _delimiter(text: str) -> str:
-    """The separator that cuts the first lines into the most even rows, more than one cell each; else the comma."""
-    best, chosen = (0.0, 0), ","
+def _delimiter(text: str, names: Sequence[str] | None) -> str:
+    """The separator that cuts the first lines into the most even rows, more than one cell each; else the comma.
+
+    Of equals one that cuts into as many cells as there are ``names``, then the one with more cells.
+    """
+    best, chosen = (0.0, False, 0), ","
     for sep in DELIMITERS:
         widths: list[int] = []
         try:
@@ -230,7 +234,8 @@ def _delimiter(text: str) -> str:
         except csv.Error:  # the sample may end within quotes
             pass
         if widths and widths[0] > 1:
-            merit = (sum(width == widths[0] for width in widths) / len(widths), widths[0])
+            even = sum(width == widths[0] for width in widths) / len(widths)
+            merit = (even, widths[0] == len(names or ()), widths[0])
             if merit > best:
                 best, chosen = merit, sep
     return chosen

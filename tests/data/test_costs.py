@@ -70,7 +70,7 @@ def test_the_command_line_has_the_last_word(tmp_path: Path) -> None:
 
 
 def test_the_population_is_the_training_rows_of_the_feature_itself(tmp_path: Path) -> None:
-    """Not all rows, nor those that are asked about, nor another number's; a notebook, which splits none, has all."""
+    """Not all rows, nor those that are asked about, nor another number's; in a notebook, too."""
     path, told = tmp_path / "people.csv", {"income": {"percentile": True}, "age": {"percentile": True}}
     income = np.arange(200.0) ** 2
     pd.DataFrame({"income": income, "age": income[::-1] + 7.5, "ok": ["no", "yes"] * 100}).to_csv(path, index=False)
@@ -81,8 +81,9 @@ def test_the_population_is_the_training_rows_of_the_feature_itself(tmp_path: Pat
     assert 0 < len(plain.train) < len(plain.frame)
     for name in told:
         every = plain.frame[name].to_numpy()
-        for dataset, values in ((data, np.sort(every[plain.train])), (posed, np.sort(every))):
-            by_hand = [(value, (place + 0.5) / len(values)) for place, value in enumerate(values)]
+        values = np.sort(every[plain.train])
+        by_hand = [(value, (place + 0.5) / len(values)) for place, value in enumerate(values)]
+        for dataset in (data, posed):
             assert np.array(dataset.space[name].price.shares) == pytest.approx(np.array(by_hand))
 
 
@@ -93,7 +94,8 @@ def test_a_notebook(tmp_path: Path, read: bool) -> None:
     path = written(tmp_path, yaml="target: ok\n")
     model = make_pipeline(make_column_transformer(("passthrough", ["income"])), DecisionTreeClassifier())
     model.fit(FRAME.drop(columns="ok"), FRAME["ok"])
-    task = pose(load_csv(path), model=model, features=told) if read else pose(FRAME, "ok", model, features=told)
+    whole = load_csv(path, split=None)
+    task = pose(whole, model=model, features=told) if read else pose(FRAME, "ok", model, features=told)
     space = task.dataset.space
     assert cost(space, (10.0, "none", "yes"), (20.0, "part", "no")) == pytest.approx(0.375 + 0.5 + 4)
 

@@ -153,7 +153,7 @@ def test_the_yaml_need_not_select(write: Write) -> None:
         ("target: y\ntarget: x", ["'target' twice", "line 2"]),
         ("immutable: {a: 1}", ["immutable of loans.yaml", "list of column names"]),
         ("features: {x: {kindd: integer}}", ["no attribute 'kindd'", "did you mean 'kind'"]),
-        ("features: {x: {bounds: [a, b]}}", ["bounds of x", "'a'", "two numbers"]),
+        ("features: {x: {bounds: [a, b]}}", ["bounds of x holds 'a'", "give a number as its column has"]),
         ("missing: medain", ["missing of loans.yaml is 'medain'", "median"]),
         ("a: &a [1, 1]\nb: [*a, *a]", ["anchor or alias", "line 1"]),
         ("target: !!python/object/apply:os.system [id]", ["the tag", "line 1"]),
@@ -475,6 +475,16 @@ def test_faults_of_people_name_row_and_column(
         assert part in str(error.value)
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%d.%m.%Y %H:%M"])
+def test_rows_are_split_by_the_time_of_the_day(write: Write, form: str) -> None:
+    """As a notebook splits them: not by days alone, of which there are two here."""
+    moments = pd.date_range("2024-01-01", periods=ROWS, freq=f"{48 * 60 // ROWS}min")
+    order = np.random.default_rng(0).permutation(ROWS)
+    dated = TABLE.assign(asked=[moments[row].strftime(form) for row in order])
+    made = load_csv(write(dated), target="approved", drop=["asked"], split={"time": "asked", "test_size": 0.25})
+    assert sorted(made.test) == sorted(np.flatnonzero(order >= ROWS - ROWS // 4))
+
+
 def test_rows_are_split_by_a_date_that_is_no_feature(write: Write) -> None:
     """In the column's own notation, by which the second of the month comes first; what is no date is one sentence."""
     days = [f"{1 + row % 28:02d}.{1 + row // 28:02d}.2024" for row in range(ROWS)]  # 01.01. to 28.01., 01.02. to 12.02.
@@ -484,7 +494,7 @@ def test_rows_are_split_by_a_date_that_is_no_feature(write: Write) -> None:
     assert "asked" not in made.space.names
     assert made.by_time
     assert sorted(dated["asked"].iloc[made.test]) == sorted(days[-10:])
-    with pytest.raises(DatasetError, match=r"'asked' holds dates such as .* Else rows cannot be split by it"):
+    with pytest.raises(DatasetError, match=r"'asked' holds dates such as .*, or split.time=None"):
         load_csv(write(dated.assign(asked=[f"{1 + row % 12}/{1 + row % 10}/2024" for row in range(ROWS)])), **settings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import pytest
 
 from harness.core.errors import DatasetError
 from harness.core.notation import Notation
+from harness.core.target import Interval
 from harness.data import Dataset, load_csv
 from harness.data.csv_factuals import read_factuals
 from harness.data.csv_load import load_settled
 from harness.data.csv_report import introduce
 from harness.data.csv_settings import settle
+from harness.data.load import parse_target
 
 ROWS = 40
 NUMBERS = np.random.default_rng(0).uniform(-3e6, 3e6, ROWS).round(2)
@@ -208,29 +211,159 @@ def test_people_are_written_as_the_data_are(read: Read, tmp_path: Path) -> None:
             read_factuals(dataset, people)
 
 
+def test_people_of_another_file_are_written_in_one_way(read: Read, tmp_path: Path) -> None:
+    """All cells of a column decide together; where they cannot, it is one sentence, and no guess."""
+    dataset = read([german(f"{v:,.3f}") for v in np.arange(0.5, 9000.25, 450)])
+    people = tmp_path / "people.csv"
+    people.write_text("z,w\n0.75,0\n1.250,0\n8.125,0\n")
+    assert read_factuals(dataset, people)["z"].tolist() == [0.75, 1.25, 8.125]
+    people.write_text("z;w\n0,75;0\n1.250;0\n")
+    assert read_factuals(dataset, people)["z"].tolist() == [0.75, 1250]
+    people.write_text("z,w\n1.250,0\n8.125,0\n")
+    with pytest.raises(DatasetError, match=r"can be read in two ways: '1\.250' is 1\.25 or 1250; write its numbers as"):
+        read_factuals(dataset, people)
+    people.write_text("z,w\n1250,0\nn/k,0\n")
+    with pytest.raises(DatasetError, match="holds 'n/k' in column 'z', row 1; give a number"):
+        read_factuals(dataset, people)
+
+
+def test_people_of_a_column_with_its_own_decimal_mark(tmp_path: Path) -> None:
+    """The file has commas, and one column points."""
+    table = pd.DataFrame(
+        {"a": [f"{v}.125" for v in range(20)], "b": [f"{v},25" for v in range(20)], "y": ["p", "q"] * 10}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    dataset = load_csv(tmp_path / "t.csv", "y", decimal=",", features={"a": {"decimal": "."}})
+    (tmp_path / "people.csv").write_text("a;b\n1.125;2,25\n")
+    assert read_factuals(dataset, tmp_path / "people.csv").to_numpy().tolist() == [[1.125, 2.25]]
+
+
+def test_people_of_intervals_are_written_as_the_data_are(tmp_path: Path) -> None:
+    """The first row, copied, lies in the interval that it was put into."""
+    amounts = [f"€ {german(f'{v:,.2f}')}" for v in np.arange(1000.5, 9000, 400)]
+    days = [f"{day:02d}.12.2035" for day in range(1, len(amounts) + 1)]
+    table = pd.DataFrame({"z": amounts, "w": days, "y": ["p", "q"] * (len(days) // 2)})
+    table.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    dataset = load_csv(tmp_path / "t.csv", "y", discretise="quantile")
+    (tmp_path / "people.csv").write_text(f"z;w\n{amounts[7]};{days[7]}\n")
+    assert read_factuals(dataset, tmp_path / "people.csv").iloc[0].tolist() == dataset.frame.iloc[7].tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1,2,x\n", "1,1,x\n", "1,,x\n", "1,2\n", "a,b\n1,2\n", "b,a,y\n2,1,x\n"],
+    ids=ascii,
+)
+def test_people_without_a_header_line(text: str, tmp_path: Path) -> None:
+    """One person, equal cells, gaps, no target; or with a header line after all."""
+    (tmp_path / "t.csv").write_text("".join(f"{v},{v % 7},{'xz'[v % 2]}\n" for v in range(20)))
+    dataset = load_csv(tmp_path / "t.csv", "y", names=["a", "b", "y"], missing="median")
+    (tmp_path / "people.csv").write_text(text)
+    second = {"1,1,x\n": 1, "1,,x\n": dataset.reading.fills.get("b", 3)}.get(text, 2)
+    assert read_factuals(dataset, tmp_path / "people.csv").to_numpy().tolist() == [[1, second]]
+
+
+@pytest.mark.parametrize(
+    "text", ["0,5;0,25;no\n1,5;1,25;yes\n" * 10, "Größe, cm;B;y\n" + "1,5;1,25;no\n2,5;1,5;yes\n" * 10]
+)
+def test_semicolons_beside_decimal_commas_separate(text: str, tmp_path: Path) -> None:
+    """Where commas would cut as evenly: without a header line, and in one with a comma."""
+    (tmp_path / "t.csv").write_text(text)
+    names = None if "y\n" in text[:20] else ["a", "b", "y"]
+    dataset = load_csv(tmp_path / "t.csv", "y", names=names)
+    assert dataset.classes == ("no", "yes")
+    assert dataset.frame.iloc[0, 1] == (0.25 if names else 1.25)
+
+
+def test_letters_with_accents_have_one_spelling(tmp_path: Path) -> None:
+    """As macOS writes them, and as others do."""
+    rows = "".join(
+        f"{unicodedata.normalize(('NFC', 'NFD')[v % 2], 'Köln')},{v},{'pq'[v // 2 % 2]}\n" for v in range(20)
+    )
+    (tmp_path / "t.csv").write_text(f"{unicodedata.normalize('NFD', 'größe')},v,y\n{rows}")
+    dataset = load_csv(tmp_path / "t.csv", "y", features={"größe": {"kind": "categorical"}})
+    assert dataset.space["größe"].categories == ("Köln",)
+
+
 def test_a_number_to_reach_has_units_too(tmp_path: Path) -> None:
     table = pd.DataFrame({"x": range(20), "y": [f"€ {v}.500,25" for v in range(1, 21)]})
     table.to_csv(tmp_path / "t.csv", index=False)
     dataset = load_csv(tmp_path / "t.csv", "y", task="regression", desired=">= 3000")
     assert dataset.labels.tolist() == [1000 * v + 500.25 for v in range(1, 21)]
+    for text, wanted in (
+        (">= 3.000", Interval(low=3000)),
+        ("<= € 3.000,5", Interval(high=3000.5)),
+        ("3.500,25..€ 4.000", Interval(3500.25, 4000)),
+        (">= 2.5", Interval(low=2.5)),  # no number of the column's, but a plain one
+    ):
+        assert parse_target(dataset, text) == wanted
+    with pytest.raises(DatasetError, match=r"'>= 3 000' \('3 000' is no number\); allowed for numbers: '>= € 12,00'"):
+        parse_target(dataset, ">= 3 000")
+
+
+def test_dates_to_predict_are_no_guess(tmp_path: Path) -> None:
+    """The sentence names a setting that helps; so does that of a number that can be read in two ways."""
+    path, settings = tmp_path / "t.csv", {"task": "regression", "desired": ">= 2021-02-01"}
+    days = ["01/01/2021", "02/06/2021", "03/11/2021", "04/12/2021"] * 5
+    pd.DataFrame({"x": range(20), "y": days}).to_csv(path, index=False)
+    with pytest.raises(DatasetError, match=r"cannot be told apart; set features=\{'y': \{'format': ...\}\} to '%d"):
+        load_csv(path, "y", **settings)
+    read = load_csv(path, "y", features={"y": {"format": "%m/%d/%Y"}}, **settings)
+    assert read.labels[:2].tolist() == [18628, 18664]  # 2021-01-01 and 2021-02-06, in days since 1970
+    assert parse_target(read, "> 02/06/2021").low == pytest.approx(18664, abs=1e-6)
+    pd.DataFrame({"x": range(20), "y": [f"{v}.500" for v in range(1, 21)]}).to_csv(path, index=False)
+    with pytest.raises(DatasetError, match=r"two ways: '1\.500' is 1\.5 or 1500; set features="):
+        load_csv(path, "y", task="regression", desired=">= 3")
+    numbers = load_csv(path, "y", task="regression", desired=">= 3.500", features={"y": {"decimal": ","}})
+    assert numbers.labels[0] == 1500
+    assert parse_target(numbers) == Interval(low=3500)
+    with pytest.raises(DatasetError, match="has no feature 'y'"):  # which a feature alone may have
+        load_csv(path, "y", task="regression", desired=">= 3", features={"y": {"kind": "integer"}})
 
 
 def test_bounds_that_are_no_values_are_one_sentence(read: Read) -> None:
-    with pytest.raises(DatasetError, match="bounds of z hold 'yesterday'; give two dates"):
+    with pytest.raises(DatasetError, match="bounds of z holds 'yesterday'; give a date"):
         read(DAYS.strftime("%Y-%m-%d"), z={"bounds": ["yesterday", "2020-01-01"]})
 
 
 def test_bounds_that_the_settings_read_otherwise_are_one_sentence(read: Read) -> None:
     """1.200 in a YAML is 1.2, and 1,200 in the column's own way."""
     cells = [f"{number:,}".replace(",", ".") for number in range(1100, 7000, 300)]
-    with pytest.raises(
-        DatasetError, match=r"bounds of z hold 1\.2, .* in quotes as the column has them, such as '1.200'"
-    ):
-        read(cells, z={"thousands": ".", "decimal": ",", "bounds": [1.2, 6.0]})
-    assert read(cells, z={"thousands": ".", "decimal": ",", "bounds": ["1.200", "6.000"]}).space["z"].bounds == (
-        1200,
-        6000,
+    german = {"thousands": ".", "decimal": ","}
+    for key, given, kept in (("bounds", [1.2, 6.0], ["1.200", "6.000"]), ("bounds", [1.0, 6.0], [1000, "6.000"])):
+        with pytest.raises(
+            DatasetError, match=rf"{key} of z is 1\.\d, .* in quotes as the column has it, such as '1.20"
+        ):
+            read(cells, z={**german, key: given})
+        low = 1200 if kept[0] == "1.200" else 1000
+        assert read(cells, z={**german, key: kept}).space["z"].bounds == (low, 6000)
+
+
+def test_other_numbers_of_settings_are_written_as_the_column_too(read: Read) -> None:
+    """What ends, stands for something else or fills gaps: 1.200 in quotes is 1200, and without them it is refused."""
+    cells = [f"{number:,}".replace(",", ".") for number in range(1100, 7000, 300)]
+    german = {"thousands": ".", "decimal": ","}
+    assert read(cells, z={**german, "clip": [None, "5.000"]}).frame["z"].max() == 5000
+    assert read(cells, z={**german, "special": ["1.100"]}).space["z"].special == (1100,)
+    assert read([*cells[:-1], ""], z={**german, "missing": "1.250"}).frame["z"].iloc[-1] == 1250
+    for key, value in (("clip", [None, 5.0]), ("special", [1.1]), ("missing", 1.25)):
+        with pytest.raises(DatasetError, match=f"{key} of z is .* in quotes as the column has it"):
+            read([*cells[:-1], ""], z={**german, key: value, **({} if key == "missing" else {"missing": "1.250"})})
+
+
+def test_points_between_thousands_leave_the_comma_for_decimals(tmp_path: Path) -> None:
+    pd.DataFrame({"x": [f"{v}.500,25" for v in range(1, 21)], "y": ["p", "q"] * 10}).to_csv(
+        tmp_path / "t.csv", index=False, sep=";"
     )
+    assert load_csv(tmp_path / "t.csv", "y", thousands=".").frame["x"].iloc[0] == 1500.25
+
+
+def test_times_of_day_are_no_odd_dates(read: Read) -> None:
+    """The format that is named reads them."""
+    cells = [f"2020/01/{day:02d} 10:30" for day in range(1, 21)]
+    said = " ".join(read(cells, ["1", "2"] * 10).notices)
+    assert "with the time of the day; it is left out; set features.z.format to '%Y/%m/%d %H:%M' or the like" in said
+    assert read(cells, z={"format": "%Y/%m/%d %H:%M"}).frame["z"].iloc[0] == 18262
 
 
 def test_one_cell_of_another_kind_is_named(read: Read) -> None:
