@@ -11,6 +11,7 @@ import pandas as pd
 from harness.core.numbers import check_least
 from harness.core.problem import Problem
 from harness.core.space import Actionability
+from harness.core.tolerances import COORDINATE_TIE
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, multicolumn
 from methods.carla.method import CarlaExplainer, CarlaMethod
@@ -35,7 +36,7 @@ class ActionableRecourse(CarlaMethod):
     Its own coefficients serve a linear model, LIME's around the factual any other. Of the flipset the first item is
     taken that the model itself gives the wanted class, so there is one counterfactual a factual. Features with more
     than two categories, which the published code cannot change, stay as they are, as do immutable ones. What may only
-    rise or fall is told to the package.
+    rise or fall, and each person's bounds, are told to the package.
 
     Parameters
     ----------
@@ -88,10 +89,18 @@ class ActionableRecourse(CarlaMethod):
 
         options = {"fs_size": self.fs_size, "discretize": self.discretize, "sample": self.sample}
         method = Lenient(model_of(question, problem.train), options)
+        numbers = {name: feature for name, feature in question.columns.features.items() if feature.numeric}
         for name, feature in question.columns.features.items():
             method.action_set[name].step_direction = DIRECTIONS.get(feature.actionability, 0)
+        for name in numbers:  # its costs are percentiles of the whole grid, which a person's own bounds cut
+            method.action_set[name].update_interpolator()
+        grids = {name: method.action_set[name].grid for name in numbers}
 
         def ask(table: pd.DataFrame, _: int) -> pd.DataFrame:
+            for name, feature in numbers.items():
+                ends = np.array(feature.interval(float(question.factual[feature.name].iloc[0])))
+                low, high = (ends - feature.scale[0]) / feature.range + (-COORDINATE_TIE, COORDINATE_TIE)
+                method.action_set[name]._grid = grids[name][(grids[name] >= low) & (grids[name] <= high)]
             plane = linear(problem.space, problem.classifier)
             if plane is not None:
                 sign = 1.0 if question.wanted == 1 else -1.0

@@ -10,6 +10,7 @@ import pandas as pd
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 
+DECIMALS = 2  # of a continuous number in the library's units
 STEPS = 1000  # the library rounds continuous values; at least so many steps span the bulk of the training rows
 
 
@@ -19,7 +20,8 @@ class Dialect:
     Columns have names of their own, since the library adds some (``distance``, ``sparsity``) to the frame; equally long
     ones, since it looks for some names as the beginnings of others. Numbers
     come first: the library reads its list of precisions by column. They are rounded to their precision, and are kept
-    in float32 by the library. Categories are the digits of their codes.
+    in float32 by the library. Continuous ones come in units of which that is the second decimal: the library stops to
+    move a number back 0.001 before the factual's, whatever its units. Categories are the digits of their codes.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -27,8 +29,16 @@ class Dialect:
         self.space = problem.space
         self.features = {f"x{position:04d}": feature for position, feature in enumerate(ordered)}
         self.precision = {name: _precision(f, problem.train[f.name]) for name, f in self.features.items() if f.numeric}
+        self.decimals = {name: DECIMALS if self._continuous(name) else 0 for name in self.precision}  # in its units
         self.values = {name: _objects(f.categories) for name, f in self.features.items() if not f.numeric}
         self.seen = {f.name: set(problem.train[f.name]) for f in ordered if not f.numeric}
+
+    def _continuous(self, name: str) -> bool:
+        return self.features[name].kind is Kind.CONTINUOUS
+
+    def units(self, name: str) -> float:
+        """How many of the library's units a unit of a number has."""
+        return float(10.0 ** (self.precision[name] - self.decimals[name]))
 
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The library's columns of a decoded frame, rows numbered from 0."""
@@ -36,7 +46,7 @@ class Dialect:
         for name, feature in self.features.items():
             column = frame[feature.name]
             if feature.numeric:
-                data[name] = np.round(column.to_numpy(), self.precision[name])
+                data[name] = np.round(column.to_numpy() * self.units(name), self.decimals[name])
             else:
                 data[name] = pd.Index(feature.categories).get_indexer(column).astype(str)
         return pd.DataFrame(data)
@@ -54,7 +64,7 @@ class Dialect:
                 data[feature.name] = self.values[name][column.astype(int)]
                 continue
             precision = self.precision[name]
-            numbers = np.round(column.astype(float), precision)
+            numbers = np.round(column.astype(float) / self.units(name), precision)
             if factual is not None:
                 origin = float(factual[feature.name].iloc[0])
                 slack = 2 * 10.0**-precision if feature.kind is Kind.CONTINUOUS else 0.0
@@ -102,8 +112,8 @@ class Dialect:
         """
         low, high = feature.interval(value)
         low, high = max(low, min(feature.scale[0], value)), min(high, max(feature.scale[1], value))
-        low, high = (float(np.round(end, self.precision[name])) for end in (low, high))
-        if self.precision[name] == 0:
+        low, high = (float(np.round(end * self.units(name), self.decimals[name])) for end in (low, high))
+        if not self._continuous(name):
             return int(low), int(high)  # drawn with randint
         return float(np.float32(low)), float(np.float32(high))
 

@@ -74,12 +74,15 @@ class Dice:
         - \lambda_2 \det K, \quad K_{ij} = \frac{1}{1 + d(c_i, c_j)}
 
     and a penalty where one-hot columns do not sum to 1; d is l1, with numbers over their MAD. The genetic search
-    minimises a hinge loss, :math:`\lambda_1` times the distance in numbers and :math:`\lambda_3` times the share of
-    changed features; kdtree takes near rows by distance and :math:`\lambda_3` times changes; random minimises nothing.
+    minimises a hinge loss, :math:`\lambda_1` times the distance in numbers, weighted by 1 / MAD, and :math:`\lambda_3`
+    times the share of changed features; kdtree takes near rows by distance and :math:`\lambda_3` times changes; random
+    minimises nothing.
 
     The library searches; this class translates. Immutable features are left out of the features to vary; bounds,
     directions and orders become permitted ranges. What the library returns is handed back in its order, whatever class
     the model gives it: without repeats, the factual itself, and rows with a number or category that does not exist.
+    The weights 1 / MAD of the genetic search are not rounded to two decimals, as the library rounds them: great numbers
+    would weigh nothing, and where all are great, its loss is no number, and it finds nothing.
 
     The library's ``random_seed`` is not used. It seeds the global generator, leaves it so, and seeds it anew for each
     numeric feature: the 1000 samples of any two continuous features then have a rank correlation of 1.000 (ionosphere,
@@ -177,7 +180,7 @@ class Dice:
             data = dice_ml.Data(
                 dataframe=rows,
                 continuous_features=list(dialect.precision),
-                continuous_features_precision=dialect.precision,
+                continuous_features_precision=dialect.decimals,
                 outcome_name=OUTCOME,
             )
             if self.search == GRADIENT:
@@ -191,7 +194,12 @@ class Dice:
                 # The library rebuilds this in every call, though rows, model and wanted class stay the same.
                 built = library.build_KD_tree(data.data_df.copy(), None, wanted, library.predicted_outcome_name)
                 library.build_KD_tree = lambda *_: built
-        return DiceExplainer(library, model, dialect, wanted, self._options())
+            options = self._options()
+            if self.search == "genetic":
+                # Its own way rounds these weights to two decimals, so that great numbers weigh nothing, or all is NaN.
+                mads = library.data_interface.get_valid_mads()
+                options["feature_weights"] = {name: 1.0 / float(mad) for name, mad in mads.items()}
+        return DiceExplainer(library, model, dialect, wanted, options)
 
     def _descent(self, data: Any, model: _Model, dialect: Dialect, wanted: int, problem: Problem) -> DiceExplainer:
         """The explainer of the gradient search."""
@@ -358,7 +366,7 @@ def _module(data: Any, model: _Model, dialect: Dialect, problem: Problem) -> Any
         feature = dialect.features[column]
         columns = places[feature.name]
         if feature.numeric:
-            start, unit = _units(data, name)
+            start, unit = (end / dialect.units(name) for end in _units(data, name))
             to[row, columns.start] = unit / feature.range
             base[columns.start] = (start - feature.scale[0]) / feature.range
         elif feature.kind is Kind.CATEGORICAL:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from harness.core.classifier import Classifier
-from harness.core.inputs import space_inputs
+from harness.core.inputs import Affine, Step, by_category, space_inputs
 from harness.core.problem import Problem
-from harness.core.space import Space
+from harness.core.space import Kind, Space
+from harness.core.tolerances import COORDINATE_TIE
 from methods.estimators.network import dense_layers
 
 ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid"}  # scikit-learn's names and torch's
@@ -23,32 +24,67 @@ def torch_library() -> ModuleType:
     return torch
 
 
+def of_scaled(space: Space, classifier: Classifier) -> tuple[np.ndarray, np.ndarray] | None:
+    """The matrix (columns, inputs) and shifts (inputs,) by which scaled columns become the model's inputs.
+
+    None where an input is no affine function of them, as ranks that are not evenly spaced are none.
+    """
+    inputs = classifier.inputs
+    matrix, shifts = np.zeros((len(space.columns), len(inputs))), np.zeros(len(inputs))
+    if inputs == space_inputs(space):
+        return np.eye(len(inputs)), shifts
+    places = {feature.name: columns.start for feature, columns in zip(space.features, space.slices, strict=True)}
+    for column, source in enumerate(inputs):
+        feature, place = space[source.feature], places[source.feature]
+        if feature.numeric:
+            if not isinstance(source, Affine):
+                return None
+            matrix[place, column] = feature.range / source.unit
+            shifts[column] = (feature.scale[0] - source.shift) / source.unit
+            continue
+        if isinstance(source, Step):
+            return None
+        values = by_category(feature, source)
+        if feature.kind is Kind.CATEGORICAL:
+            matrix[place : place + len(values), column] = values
+            continue
+        shifts[column], matrix[place, column] = values[0], values[-1] - values[0]
+        even = np.linspace(values[0], values[-1], len(values))
+        if np.abs(values - even).max() > COORDINATE_TIE * max(1.0, np.abs(values).max()):
+            return None
+    return matrix, shifts
+
+
 def linear(space: Space, classifier: Classifier) -> tuple[np.ndarray, float] | None:
     """Weights of the scaled columns and intercept of a linear model, which decides by their sign; else None."""
     estimator = classifier.estimator
     if not hasattr(estimator, "coef_") or not hasattr(estimator, "intercept_"):
         return None
-    if classifier.opaque or classifier.inputs != space_inputs(space) or np.size(estimator.intercept_) != 1:
+    if classifier.opaque or np.size(estimator.intercept_) != 1 or (scaled := of_scaled(space, classifier)) is None:
         return None
-    return np.ravel(estimator.coef_), float(np.ravel(estimator.intercept_)[0]) - classifier.raw_threshold
+    weights, intercept = np.ravel(estimator.coef_), float(np.ravel(estimator.intercept_)[0])
+    matrix, shifts = scaled
+    return matrix @ weights, float(shifts @ weights) + intercept - classifier.raw_threshold
 
 
 def layers_of(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]] | None:
     """Weights and intercepts from the scaled columns to one score, which is above 0 for class 1 of two.
 
-    None for models other than linear ones and networks, and for those of other inputs.
+    None for models other than linear ones and networks, and for those of inputs that are not affine.
     """
     classifier, space = problem.classifier, problem.space
     plane = linear(space, classifier)
     if plane is not None:
         return [(plane[0][:, None], np.array([plane[1]]))]
     estimator = classifier.estimator
-    if classifier.opaque or classifier.inputs != space_inputs(space) or not hasattr(estimator, "coefs_"):
+    if classifier.opaque or not hasattr(estimator, "coefs_") or estimator.activation not in ACTIVATIONS:
         return None
-    if estimator.activation not in ACTIVATIONS:
+    if (scaled := of_scaled(space, classifier)) is None:
         return None
-    *inner, (weights, shifts) = dense_layers(estimator)
-    return [*inner, (weights, shifts - classifier.raw_threshold)]
+    layers = [(np.asarray(weights), np.asarray(shifts)) for weights, shifts in dense_layers(estimator)]
+    layers[0] = scaled[0] @ layers[0][0], scaled[1] @ layers[0][0] + layers[0][1]
+    layers[-1] = layers[-1][0], layers[-1][1] - classifier.raw_threshold
+    return layers
 
 
 def without_gradients(problem: Problem, title: str) -> str | None:
@@ -60,8 +96,8 @@ def without_gradients(problem: Problem, title: str) -> str | None:
         return None
     name = type(classifier.estimator).__name__
     return (
-        f"{title} follows gradients, which {name} has not on scaled columns; choose a linear model or a network, such "
-        f"as model=torch_mlp."
+        f"{title} follows gradients, which {name} has not on these columns; choose a linear model or a network, such "
+        f"as model=torch_mlp, of numbers, evenly spaced ranks and categories."
     )
 
 

@@ -130,7 +130,8 @@ def test_a_number_beside_its_end_is_put_back(forest: Problem) -> None:
     names = {feature.name: name for name, feature in explainer.dialect.features.items()}
     step = 10.0 ** -explainer.dialect.precision[names["distance"]]
     frame = explainer.dialect.encode(pd.concat([factual] * 3))
-    frame[names["distance"]] = [10.0 + step, 10.0 + 5 * step, -step]
+    units = explainer.dialect.units(names["distance"])
+    frame[names["distance"]] = np.array([10.0 + step, 10.0 + 5 * step, -step]) * units
     frame[names["visits"]] = [21, 20, 21]
     decoded = explainer.dialect.decode(frame, factual)
     assert decoded["distance"].tolist() == pytest.approx([10.0, 10.0 + 5 * step, 0.0], abs=1e-12)
@@ -143,9 +144,48 @@ def test_ranges_are_those_of_the_feature(forest: Problem) -> None:
     explainer, factual = Dice("random").fit(replace(forest, space=space)), undesired(forest)
     names = {feature.name: name for name, feature in explainer.dialect.features.items()}
     permitted = explainer.dialect.permitted(factual)
-    assert permitted[names["distance"]] == pytest.approx([0.25, 9.75])
+    units = explainer.dialect.units(names["distance"])
+    assert permitted[names["distance"]] == pytest.approx([0.25 * units, 9.75 * units])
     assert permitted[names["visits"]] == [factual["visits"].iloc[0], 20]
     assert all(isinstance(end, int) for end in permitted[names["visits"]])
+
+
+def numbers(size: float, kind: str = "continuous") -> Problem:
+    """Two numbers, of so many units each, and a linear model of both."""
+    space = Space(tuple(Feature(name, kind, scale=(0.0, size), bounds=(0.0, size)) for name in "ab"))
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(0, size, (300, 2)), columns=["a", "b"])
+    frame = frame if kind == "continuous" else frame.round().astype(int)
+    codes = (frame.sum(axis=1) > 1.3 * size).to_numpy(int)
+    classifier = Classifier(LogisticRegression(), space_inputs(space), ("no", "yes"))
+    classifier.estimator.fit(classifier.matrix(frame), codes)
+    return Problem(space, classifier, frame, np.array(["no", "yes"], dtype=object)[codes], Label("yes"))
+
+
+@pytest.mark.parametrize("search", ["random", "kdtree"])
+def test_numbers_are_moved_back_all_the_way_whatever_their_units(search: str) -> None:
+    """The library stops 0.001 before the factual's number; that is none of a unit interval's thousand steps."""
+    near = {}
+    for size in (1.0, 1000.0):
+        problem, gaps = numbers(size), list[float]()
+        explainer = Dice(search).fit(problem)
+        for row in range(15):
+            factual = undesired(problem, row)
+            found = explainer.explain(factual, 2, np.random.default_rng(row), Deadline.after(20)).answers
+            rows = [answer.row for answer in found if answer.row is not None]
+            gaps += [abs(point[name] - factual[name].iloc[0]) / size for point in rows for name in "ab"]
+        assert gaps
+        near[size] = sum(0 < gap <= 0.001 for gap in gaps)
+    assert near == {1.0: 0, 1000.0: 0}
+
+
+def test_the_genetic_search_weighs_great_numbers() -> None:
+    """By 1 / MAD: rounded to two decimals, as the library does it, that is 0 above 200, and a loss of NaN."""
+    problem = numbers(1e5, "integer")
+    explainer = Dice("genetic").fit(problem)
+    assert min(explainer.library.data_interface.get_valid_mads().values()) > 200
+    for row in range(4):
+        found = explainer.explain(undesired(problem, row), 3, np.random.default_rng(row), Deadline.after(20)).answers
+        assert [answer.status.found for answer in found] == [True] * 3
 
 
 def test_sparsity_afterwards_keeps_numbers_nearer() -> None:

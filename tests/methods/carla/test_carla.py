@@ -23,7 +23,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from support.carla import NAMES, ROOT, SPACE, ask, compas, method_of, sample
 
+from harness.core.classifier import Classifier
 from harness.core.explanation import Reason, Status
+from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
@@ -157,6 +159,27 @@ def test_actionable_recourse_is_told_directions() -> None:
         kept.append([row is None or row["priors_count"] >= own for row, own in zip(found, before, strict=True)])
     assert not all(kept[0])
     assert all(kept[1])
+
+
+def test_actionable_recourse_is_told_bounds() -> None:
+    """Each person's own: without them it passes the middle, where half of what is asked for lies."""
+    space = Space(tuple(Feature(name, "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0)) for name in "abc"))
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(0, 1, (300, 3)), columns=list("abc"))
+    codes = (frame @ [1.0, 0.8, 0.7] > 1.25).to_numpy(int)
+    classifier = Classifier(LogisticRegression(), space_inputs(space), ("no", "yes"))
+    classifier.estimator.fit(classifier.matrix(frame), codes)
+    labels = np.array(["no", "yes"], dtype=object)[codes]
+    passed = {}
+    for end in (1.0, 0.5):
+        own = space.replace({name: {"bounds": (0.0, end)} for name in "ab"})
+        problem = Problem(own, classifier, frame, labels, Label("yes"))
+        people = frame[~problem.valid(frame)].iloc[:15]
+        rows = [ask(ActionableRecourse(), problem, people.iloc[[place]])[0].row for place in range(len(people))]
+        assert sum(row is not None for row in rows) > 10
+        both = [(person, row) for person, row in zip(people.to_dict("records"), rows, strict=True) if row is not None]
+        passed[end] = sum(person[name] != row[name] > 0.5 for person, row in both for name in "ab")
+    assert passed[1.0] > 3
+    assert passed[0.5] == 0
 
 
 def test_carlas_rows_may_be_of_labels() -> None:
