@@ -62,6 +62,11 @@ class Program:
             relation = self.variable(0, 0) >= (0 if relation else 1)
         return self.model.constraints.add(relation)
 
+    def constant(self, expression: Expression) -> float | None:
+        """The value of an expression whose coefficients are all 0, which ``compile`` would drop; None of others."""
+        repn = _pyomo().repn.generate_standard_repn(expression)
+        return None if any(repn.linear_coefs) else float(repn.constant)
+
     def compile(self) -> Compiled:
         """Freeze: from here on only bounds, coefficients, costs and temporary rows change."""
         compiler = _pyomo().repn.plugins.standard_form.LinearStandardFormCompiler()

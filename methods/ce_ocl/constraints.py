@@ -243,21 +243,30 @@ class Validity(Part):
 
     def _rows(self, margin: float) -> list[Any]:
         """Outputs and margin are divided by ``unit``, in which the solver's tolerances are small."""
-        program, problem, unit = self.stated.program, self.stated.problem, self.unit
+        problem, unit = self.stated.problem, self.unit
         outputs = [output if unit == 1 else output / unit for output in self.stated.embedded.outputs]
         if len(problem.classifier.classes) <= 2:
             low, high = (end / unit for end in raw_interval(problem).bounds(margin))
-            rows = [program.add(outputs[0] >= low)] if math.isfinite(low) else []
-            return rows + ([program.add(outputs[0] <= high)] if math.isfinite(high) else [])
+            return [*self._least(outputs[0], low, False), *self._least(-outputs[0], -high, False)]
         assert isinstance(problem.target, Label)  # anything else is refused
         # The first of several equal classes is predicted, and averaged leaf fractions do tie.
         wanted = problem.classifier.code(problem.target.value)
         earlier, later = (lead / unit for lead in leads(problem.classifier, margin))
         return [
-            program.add(outputs[wanted] - output >= (later if wanted < other else earlier))
+            row
             for other, output in enumerate(outputs)
             if other != wanted
+            for row in self._least(outputs[wanted] - output, later if wanted < other else earlier, wanted > other)
         ]
+
+    def _least(self, output: Any, low: float, beyond: bool) -> list[Any]:
+        """The row by which an output is at least ``low``; none of a constant that is, or that is ``beyond``."""
+        program = self.stated.program
+        if not math.isfinite(low):
+            return []
+        if (value := program.constant(output)) is None:
+            return [program.add(output >= low)]
+        return [] if value > low or (value == low and not beyond) else [program.add(False)]
 
     def attach(self) -> None:
         stated, compiled, parameters = self.stated, self.stated.compiled, self.stated.parameters

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from harness.core.tolerances import FEASIBILITY
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
+
+WIDER = 10.0  # times what tolerances hide
 
 
 class Exclusion:
@@ -36,10 +39,12 @@ class Exclusion:
             chosen = [int(tree[x[tree].argmax()]) for tree in self.leaves]
             compiled.add_row(Linear.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
             return
-        extra = self.wider * 10.0**repairs
         for row in self.rows:
             start, end = compiled.matrix.indptr[row], compiled.matrix.indptr[row + 1]
             form = Linear(compiled.matrix.indices[start:end], compiled.matrix.data[start:end])
+            whole = compiled.integer[form.columns].all()  # whose tolerance may hide as much, at the same point again
+            hidden = WIDER * FEASIBILITY * float(np.abs(form.coefficients).max()) if whole else 0.0
+            extra = max(self.wider, hidden) * 10.0**repairs
             if math.isfinite(compiled.row_low[row]):
                 compiled.add_row(form, low=compiled.row_low[row] + extra)
             else:

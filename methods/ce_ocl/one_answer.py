@@ -311,7 +311,7 @@ class AnswerSearch:
                 known = min(budget, solution.objective)
                 proof = max(proof, solution.limit(known, 1.0 if fewest else 2 * program.aim.tolerance(known)))
             if solution.x is None:
-                if exact and not runs.settle():
+                if not runs.settle():
                     continue
                 return Solution(None, math.inf, proof, solution.infeasible and exact)
             if self._cuts(solution.x):

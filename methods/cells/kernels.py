@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
-from harness.core.tolerances import BRANCHING_GAIN, COST_TIE, NO_DIVISOR, SCORE_TIE
+from harness.core.tolerances import BRANCHING_GAIN, COORDINATE_TIE, COST_TIE, NO_DIVISOR, SCORE_TIE
 from methods.cells.additive import additive_bound
 from methods.cells.masks import (
     ASK,
@@ -467,7 +467,7 @@ def cost_of(point, states):
 def changes_of(point, states):
     total = 0.0
     for f in range(len(point)):
-        if point[f] != states.factual[f]:
+        if not states.first[f] <= point[f] <= states.last[f]:
             total += states.weight[f]
     return total
 
@@ -823,23 +823,28 @@ def fix(node, states, slack):
 
 
 @njit_no_refcount
+def may_stay(box, states, f):
+    """Whether a box allows a feature to be as the factual has it, up to rounding."""
+    if states.unordered[f]:
+        return allows(box, states, f, states.factual[f])
+    return box.low[f] <= states.last[f] and box.high[f] >= states.first[f]
+
+
+@njit_no_refcount
 def limit_changes(box, states):
     """Keep within the bound on changed features; False where the node cannot."""
-    unordered, factual_state, weight, most = states.unordered, states.factual, states.weight, states.most
     forced = 0.0
-    for f in range(len(unordered)):
-        stays = allows(box, states, f, factual_state[f])
-        if not stays:
-            forced += weight[f]
-    if forced > most:
+    for f in range(len(states.unordered)):
+        if not may_stay(box, states, f):
+            forced += states.weight[f]
+    if forced > states.most:
         return False
-    for f in range(len(unordered)):
-        stays = allows(box, states, f, factual_state[f])
-        if stays and forced + weight[f] > most:
-            if unordered[f]:
-                box.sets[f] = np.uint64(1) << np.uint64(factual_state[f])
+    for f in range(len(states.unordered)):
+        if may_stay(box, states, f) and forced + states.weight[f] > states.most:
+            if states.unordered[f]:
+                box.sets[f] = np.uint64(1) << np.uint64(states.factual[f])
             else:
-                box.low[f] = box.high[f] = factual_state[f]
+                box.low[f], box.high[f] = max(box.low[f], states.first[f]), min(box.high[f], states.last[f])
     return True
 
 
@@ -1179,7 +1184,8 @@ def lay_number(numbers, intervals, j, laid):
             nearest = min(max(value, least), most)
         gap = abs(nearest - value) / numbers.unit[j]
         laid.values[at] = nearest
-        laid.cost[at] = 0.0 if own else numbers.fixed[j] + numbers.linear[j] * gap + numbers.quadratic[j] * gap * gap
+        fixed = numbers.fixed[j] if gap > COORDINATE_TIE else 0.0  # less is no change
+        laid.cost[at] = 0.0 if own else fixed + numbers.linear[j] * gap + numbers.quadratic[j] * gap * gap
         laid.cell[at] = first_from(ends, nearest)
         at += 1
     laid.start[j + 1] = at

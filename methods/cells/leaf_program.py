@@ -233,13 +233,13 @@ class LeafProgram:
         states = self.states
         if math.isfinite(states.most):
             changes = []
-            for f, p in enumerate(states.factual.tolist()):
+            for f, (p, first, last) in enumerate(zip(states.factual, states.first, states.last, strict=True)):
                 own, weight = self._of(f), float(states.weight[f])
                 if self.grid.unordered[f]:
                     stays = own[[p]][own[[p]] != UNKNOWN]
                     changes.append(Linear(stays, np.full(len(stays), -weight), weight))
                 else:
-                    beside = own[[s for s in (p - 1, p + 1) if self.low[f] <= s <= self.high[f]]]
+                    beside = own[[s for s in (first - 1, last + 1) if self.low[f] <= s <= self.high[f]]]
                     changes.append(Linear(beside, np.full(len(beside), weight)))
             self.rows.append(LpRow(Linear.sum(changes), high=states.most))
         clauses = self.state.clauses

@@ -11,12 +11,29 @@ import numpy as np
 from harness.core.gaps import missing
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
+from harness.core.tolerances import COORDINATE_TIE
 from methods.cells import kernels
 from methods.cells.records import Intervals, Laid, Numbers
 from methods.cells.relations import RelationBoxes
 from methods.estimators.thresholds import separated_values
 
 Laying = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # cells, values and costs of states, and which the factual's is
+
+
+def unchanged(
+    features: Sequence[Feature], factual: Mapping[str, Any], values: Sequence[np.ndarray], own: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the last state of each feature that ``Space.changed`` takes for the factual's ``own`` one.
+
+    ``values``: of each feature's states.
+    """
+    first, last = own.copy(), own.copy()
+    for f, feature in enumerate(features):
+        value = factual[feature.name]
+        if feature.numeric and not missing(value):
+            near = np.flatnonzero(feature.moved(float(value), values[f]) <= COORDINATE_TIE)
+            first[f], last[f] = min(first[f], *near[:1]), max(last[f], *near[-1:])
+    return first, last
 
 
 class NumberStates:

@@ -41,6 +41,8 @@ class States(NamedTuple):
     cell: np.ndarray  # (S,), the cell of its feature that a state lies in
     cost: np.ndarray  # (S,), of changing to the state
     factual: np.ndarray  # (F,), the factual's own state of each feature
+    first: np.ndarray  # (F,), the first state that is no change: of a number also those as near as rounding
+    last: np.ndarray  # (F,), the last one
     weight: np.ndarray  # (F,), what a changed feature adds to the sum that ``most`` limits
     most: float
 

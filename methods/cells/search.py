@@ -23,7 +23,7 @@ from methods.cells.additive import NO_ROOM, leaf_spans, room_for
 from methods.cells.closest import Closest
 from methods.cells.grid import Grid, build
 from methods.cells.leaf_program import LeafSearch
-from methods.cells.numbers import NumberStates, with_gap
+from methods.cells.numbers import NumberStates, unchanged, with_gap
 from methods.cells.records import AdditiveRoom, Box, Clauses, Neighbourhood, Nodes, Progress, States, doubled
 from methods.cells.relations import RelationBoxes
 from methods.cells.rows import cells_of, decision, known_cells
@@ -238,8 +238,8 @@ class Layout:
     def states(self, weight: np.ndarray, most: float) -> States:
         """The states as kernels take them."""
         return States(
-            self.grid.unordered, self.sets, self.state_start, self.cell_of, self.cost, self.factual_state, weight,
-            float(most),
+            self.grid.unordered, self.sets, self.state_start, self.cell_of, self.cost, self.factual_state,
+            *unchanged(self.features, self.factual, self.values, self.factual_state), weight, float(most),
         )  # fmt: skip
 
     def _around(self, row: Mapping[str, Any], separation: float) -> Box:

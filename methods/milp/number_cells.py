@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.space import Feature, Kind
-from harness.core.tolerances import FEASIBILITY
+from harness.core.tolerances import COORDINATE_TIE, FEASIBILITY
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.milp.interval_block import Sides, cells
@@ -71,10 +71,12 @@ class NumberCells:
         compiled.low[at], compiled.high[at] = steps <= left[0], steps <= left[-1]
         for shut in set(range(left[0], left[-1])) - set(left.tolist()):
             compiled.add_row(Linear.of([(at[shut - 1], 1.0), (at[shut], -1.0)]), high=0.0)
-        if factual_cell < len(at):
-            compiled.add_row(Linear.of([(at[factual_cell], 1.0), (change, -1.0)]), high=0.0)
-        if factual_cell > 0:
-            compiled.add_row(Linear.of([(at[factual_cell - 1], 1.0), (change, 1.0)]), low=1.0)
+        near = np.flatnonzero(np.maximum(self.first - value, value - self.last) / feature.range <= COORDINATE_TIE)
+        down, up = min(factual_cell, *near[:1]), max(factual_cell, *near[-1:])  # as near as rounding is no change
+        if up < len(at):
+            compiled.add_row(Linear.of([(at[up], 1.0), (change, -1.0)]), high=0.0)
+        if down > 0:
+            compiled.add_row(Linear.of([(at[down - 1], 1.0), (change, 1.0)]), low=1.0)
 
     def clip(self, value: float, x: np.ndarray) -> float:
         """A decoded value within the cell of a solution; it moves there only to what is permitted."""
