@@ -68,8 +68,8 @@ def sum_up(config: DictConfig, study: str) -> int:
     tracking.close()
     faulty = [line for line in lines if line.get("fault")]
     if len(lines) > 1:
-        for line in failed:
-            log.error("%s failed: %s", line["label"], line["message"])
+        for why in dict.fromkeys(line["message"] for line in failed):
+            log.error("%s failed: %s", ", ".join(line["label"] for line in failed if line["message"] == why), why)
         for line in faulty:
             log.error("%s: %s", line["label"], line["fault"])
     return len(failed) + len(faulty) + troubled

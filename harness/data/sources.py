@@ -6,8 +6,10 @@ import gzip
 import hashlib
 import io
 import logging
+import math
 import os
 import tempfile
+import time
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ PACKAGED = "packaged"  # first part of the path of a file that comes with this p
 PLUGGED = "package://"  # what the path of a file of another package begins with: package://name/file.csv
 COMPRESSED = (".gz", ".zip")
 TIMEOUT = 60  # seconds without a byte before an address is given up
+AGAIN = 60.0  # seconds until servers that failed are asked again for the same file
+_failed: dict[Path, tuple[float, str]] = {}  # when, and why
 
 logger = logging.getLogger(__name__)
 
@@ -131,6 +135,9 @@ def _candidates(path: Path) -> list[Path]:
 
 
 def _download(source: Source, path: Path) -> Path:
+    at, failure = _failed.get(path, (-math.inf, ""))
+    if time.monotonic() - at < AGAIN:  # each run of a sweep would wait for the same servers
+        raise DatasetError(failure)
     tried = []
     for url in source.urls:
         logger.info("downloading %s from %s", source.file, url)
@@ -146,11 +153,14 @@ def _download(source: Source, path: Path) -> Path:
             _write(path, data)
             return path
         tried.append(f"{url} ({_mismatch(data, source)})")
-    failure = f" and could not be downloaded from {', '.join(tried)}" if tried else ""
-    raise DatasetError(
-        f"{source.file} is not in {data_folder()}{failure}; "
+    why = f" and could not be downloaded from {', '.join(tried)}" if tried else ""
+    failure = (
+        f"{source.file} is not in {data_folder()}{why}; "
         f"put it at {path}, or set CE_HARNESS_DATA to the folder that holds {source.file}."
     )
+    if tried:
+        _failed[path] = time.monotonic(), failure
+    raise DatasetError(failure)
 
 
 def _get(address: str) -> bytes:

@@ -217,6 +217,21 @@ def test_one_run_of_all_seeds_is_summed_up_once(tmp_path: Path, monkeypatch: pyt
     assert [[run.path.name for run in finished] for finished in shown] == [["one", "two"]]
 
 
+def test_runs_that_fail_alike_are_told_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where the data of all could not be downloaded; each is counted."""
+    logging.getLogger("harness").propagate = True
+    (tmp_path / "some" / "sweeps").mkdir(parents=True)
+    lines = [
+        {"label": label, "state": "failed", "message": why} for label, why in zip("abc", ("x", "y", "x"), strict=True)
+    ]
+    (tmp_path / "some" / "sweeps" / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    monkeypatch.setenv(process.SWEEP, "1")
+    assert ending.sum_up(OmegaConf.create({"output_dir": str(tmp_path)}), "some") == 3
+    assert [record.getMessage() for record in caplog.records] == ["a, c failed: x", "b failed: y"]
+
+
 def test_who_interrupts_is_told_how_to_go_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -215,6 +215,23 @@ def test_every_download_fails(data, server):
     assert not data.exists()
 
 
+def test_servers_that_fail_are_asked_once_by_a_sweep(data, server, caplog, monkeypatch):
+    """Until a minute later, or the file is put there."""
+    address, served = server
+    source = replace(PLAIN, urls=(f"{address}/absent.csv",))
+    with caplog.at_level("INFO"):
+        faults = []
+        for _ in range(2):
+            with pytest.raises(DatasetError) as error:
+                fetch(source)
+            faults.append(str(error.value))
+        assert faults[0] == faults[1]
+        assert caplog.text.count("downloading") == 1
+        monkeypatch.setattr("harness.data.sources.AGAIN", 0.0)
+        put(served, "absent.csv", CONTENT)
+        assert fetch(source) == data / "toy/toy.csv"
+
+
 def test_no_file_and_no_address(data):
     """The error says where to put the file."""
     with pytest.raises(DatasetError) as error:
