@@ -129,6 +129,15 @@ def test_a_node_loses_only_what_a_clause_or_the_bound_on_changes_rules_out(
             assert not kept
 
 
+@settings(max_examples=100, deadline=None)
+@given(instances())
+def test_states_beside_the_factuals_that_are_no_change_are_not_counted(instance: tuple[Any, ...]) -> None:
+    states, _, _ = instance
+    for point in itertools.product(*map(range, STATES)):
+        moved = [not a <= s <= b for s, a, b in zip(point, states.first, states.last, strict=True)]
+        assert kernels.changes_of(np.array(point), states) == sum(moved)
+
+
 @settings(max_examples=300, deadline=None)
 @given(instances(), st.integers(1, 130))
 def test_the_clauses_that_hold_a_point_are_named(instance: tuple[Any, ...], number: int) -> None:
