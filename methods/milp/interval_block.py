@@ -12,6 +12,7 @@ import numpy as np
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.space import Feature, Kind
+from harness.core.tolerances import COORDINATE_TIE
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import last_decoded, separated_values
@@ -94,8 +95,9 @@ class IntervalBlock:
         empty = np.maximum(first, low) > np.minimum(last, high)
         self.values[self.factual_cell] = value
         empty[self.factual_cell] = False
+        self.moved = feature.moved(value, self.values) > COORDINATE_TIE
         if feature.curved:
-            self.weights = cost(feature.charged(value, self.values), self.values != value)
+            self.weights = cost(feature.charged(value, self.values), self.moved)
         else:
             self.weights = cost.moved((self.values - value) / feature.range)
         open_ = ~empty & (self.weights <= cost.budget)
@@ -115,7 +117,7 @@ class IntervalBlock:
         return self._form(self.weights)
 
     def changed(self) -> Linear:
-        return self._form((np.arange(len(self.values)) != self.factual_cell).astype(float))
+        return self._form(self.moved.astype(float))
 
     def distance_form(self, value: Any, separation: float) -> Linear:
         up, down = separated_values(self.feature, float(value), separation)

@@ -17,6 +17,7 @@ from harness.core.tolerances import OPTIMALITY_GAP
 from harness.library import Task, explain, pose
 from methods.ce_ocl import CeOcl
 
+pytestmark = pytest.mark.every(1)
 GRID = pd.DataFrame(list(itertools.product(range(4), range(-2, 4), range(3))), columns=["f0", "f1", "f2"])
 SPANS = np.array([3.0, 5.0, 2.0])
 LINE = pd.DataFrame({"f0": range(7)})
