@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from harness.cli.process import BEGAN, CELLS, SWEEP, VARIED, log, stopping_where
 from harness.cli.slurm import know_jobs_by_their_files
 from harness.core.errors import HarnessError
 
+STAMP = "%Y%m%d-%H%M%S"
 ONE = ("study", "output_dir", "dry")  # of a command, whose end is summed up once
 SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
 
@@ -72,7 +74,6 @@ class Sweep(Callback):
         if why := _refusal(config, jobs):
             log.error("%s", why)
             raise SystemExit(1)
-        os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         os.environ[CELLS] = str(len(jobs))
         os.environ[BEGAN] = str(time.time())
         os.environ[VARIED] = ",".join(_varied([_settings(job) for job in jobs]))
@@ -87,6 +88,7 @@ class Sweep(Callback):
             folder = Path(config.output_dir) / study_name(config.study, config.hydra)
             if (packed := archive.restore(folder)) is not None:
                 log.info("%s goes on from the answers in %s.", folder, packed)
+            os.environ[SWEEP] = _after_all(folder / "sweeps")
             mlflow.prepare(Path.cwd())
         except HarnessError as fault:
             log.error("%s", fault)
@@ -104,6 +106,15 @@ class Sweep(Callback):
         from harness.cli.ending import sum_up  # slow: tables, figures, MLflow
 
         Sweep.faults = sum_up(config, study_name(config.study, config.hydra))
+
+
+def _after_all(sweeps: Path) -> str:
+    """The name of a new sweep: the time, and after those of all others there, whatever the clock said then."""
+    now = datetime.now(UTC)
+    stamps = [path.stem[:15] for path in sweeps.glob("*.jsonl") if re.fullmatch(r"\d{8}-\d{6}-.*", path.stem)]
+    if stamps:
+        now = max(now, datetime.strptime(max(stamps), STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
+    return f"{now.strftime(STAMP)}-{uuid.uuid4().hex[:6]}"
 
 
 def _refusal(config: DictConfig, jobs: list[list[str]]) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
@@ -23,11 +25,24 @@ def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.D
         return f"the method gave {len(explanation.points)} points, of which {sorted(odd)} have no factual"
     if len(explanation.changed) != len(explanation.points):
         return f"the method gave {len(explanation.points)} points and changed features of {len(explanation.changed)}"
+    if fault := _odd({name: getattr(explanation, name) for name in ("bound", "total_change", "total_change_bound")}):
+        return fault
     for point in explanation.points:
         if point.row is None:
             return "the method gave a point without a row"
+        if fault := _odd(point.row):
+            return fault
         if fault := _misfit(point.row, problem):
             return fault
+    return None
+
+
+def _odd(values: Mapping[str, Any]) -> str | None:
+    """What of an answer cannot be stored: neither text, number nor truth, nor several of them."""
+    for name, value in values.items():
+        for each in value if isinstance(value, tuple | list) else (value,):
+            if not isinstance(each, str | int | float | np.generic | None):
+                return f"the method gave {each!r} as {name}, a {type(each).__name__}, which is no plain value"
     return None
 
 
@@ -44,6 +59,10 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
         return f"the method was asked for {request.count} answers and gave {len(explanation.answers)}"
     origin = request.factual.iloc[0].to_dict()
     for answer in explanation.answers:
+        if fault := _odd({"objective": answer.objective, "bound": answer.bound, "detail": answer.detail}):
+            return fault
+        if fault := _odd({**(answer.row or {}), **(answer.region or {})}):
+            return fault
         if answer.row is None:
             continue
         if fault := _misfit(answer.row, problem):

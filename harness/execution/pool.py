@@ -250,8 +250,8 @@ class Pool:
     ) -> Iterator[Outcome]:
         """Outcomes in the order in which they come about.
 
-        Factuals with the same problem (by identity) share a fit; ``seed`` gives the entropy of each factual's
-        generator, so that neither order nor ``jobs`` changes an answer.
+        Factuals with the same problem (by identity) share a fit, and are asked about together; ``seed`` gives the
+        entropy of each factual's generator, so that neither order nor ``jobs`` changes an answer.
         """
 
         def job(number: int) -> _Job:
@@ -262,7 +262,11 @@ class Pool:
                 lambda fitted: _without(fitted, identity, count),
             )
 
-        yield from self._run(method, [job(number) for number in range(len(factuals))], limits, jobs)
+        problems = [problem_of(identity) for identity in factuals.index]
+        together: dict[int, list[int]] = {}
+        for number, problem in enumerate(problems):
+            together.setdefault(id(problem), []).append(number)
+        yield from self._run(method, [job(number) for part in together.values() for number in part], limits, jobs)
 
     def explain_groups(
         self,

@@ -41,7 +41,7 @@ def serve(connection: Connection) -> None:
     """Answer messages until the other end closes."""
     problem: Problem | None = None
     explainer: Explainer | None = None
-    compiling = CompileClock(lambda: connection.send(Compiling()))
+    compiling, own = CompileClock(lambda: connection.send(Compiling())), os.getpid()
     while True:
         compiled = compiling.seconds  # receiving a method imports its modules, which may compile
         try:
@@ -62,7 +62,10 @@ def serve(connection: Connection) -> None:
                 replace(fitted, compile_seconds=compiled, cpu_seconds=processor_seconds() + _far_seconds(explainer))
             )
         elif explainer is not None and problem is not None:
-            connection.send(_timed(explainer, problem, message))
+            reply = _timed(explainer, problem, message)
+            if os.getpid() != own:  # a method has forked, and its copy would answer the next question, too
+                os._exit(1)
+            connection.send(reply)
 
 
 def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None, Fitted]:

@@ -116,5 +116,6 @@ def _ends_line(path: Path) -> bool:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Replace a file in one step: whoever reads it, now or after a crash, finds it as it was or as it is to be."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+    # What is no letter, as in an error about a file whose name is no text, is written as its code.
+    temporary.write_bytes(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
     os.replace(temporary, path)

@@ -217,6 +217,14 @@ def test_one_run_of_all_seeds_is_summed_up_once(tmp_path: Path, monkeypatch: pyt
     assert [[run.path.name for run in finished] for finished in shown] == [["one", "two"]]
 
 
+def test_the_last_sweep_is_the_last_whatever_the_clock_says(tmp_path: Path) -> None:
+    """After a sweep of another time zone, or of a clock that was put back since."""
+    assert sweep._after_all(tmp_path)[:8] > "20260101"
+    for name in ("20200101-000000-aaaaaa", "29990101-235959-ffffff"):
+        (tmp_path / f"{name}.jsonl").touch()
+    assert sweep._after_all(tmp_path).startswith("29990102-000000-")
+
+
 def test_runs_that_fail_alike_are_told_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,13 @@ class _Explainer:
         return Explanation(tuple(Answer(Status.FOUND, row) for row in rows), trace=({"pid": os.getpid()},))
 
 
+def _fork_and_raise(factual: pd.DataFrame) -> None:
+    """The copy ends with the question, as far as the method knows."""
+    if os.fork():
+        time.sleep(0.5)
+    raise LookupError("forked")
+
+
 def _print(factual: pd.DataFrame) -> None:
     for _ in range(4000):
         print("noise" * 200)
@@ -105,6 +113,9 @@ ACTS: dict[str, Callable[[pd.DataFrame], Explanation | None]] = {
     "spin": _spin,
     "native": lambda factual: ctypes.PyDLL(None).sleep(1000),  # holds the interpreter's lock
     "fork": lambda factual: (os.fork(), time.sleep(1000))[1],
+    "fork and raise": _fork_and_raise,
+    "odd detail": lambda factual: Explanation((Answer(Status.GAVE_UP, detail=ValueError("no")),) * 2),  # type: ignore[arg-type]
+    "odd row": _rows({"income": Decimal("1.5")}, {"income": 1.0}),
     "print": _print,
     "native print": _native_print,
     "leak": lambda factual: LEAKED.append(np.zeros(2**28)),  # 2 GiB of addresses
@@ -159,6 +170,9 @@ FAILED = {(Status.FAILED, Reason.CRASH)}
         pytest.param("NaN", LIMITS, FAILED, "missing values", marks=pytest.mark.slow),
         ("factual", LIMITS, FAILED, "handed the factual back"),
         ("columns", LIMITS, FAILED, "columns"),
+        ("odd detail", LIMITS, FAILED, "ValueError('no') as detail, a ValueError, which is no plain value"),
+        ("odd row", LIMITS, FAILED, "Decimal('1.5') as income"),
+        ("fork and raise", LIMITS, FAILED, "LookupError: forked"),
     ],
 )
 def test_what_one_factual_does_costs_no_other_anything(
@@ -175,6 +189,21 @@ def test_what_one_factual_does_costs_no_other_anything(
     assert statuses(first) == statuses(third) == FOUND
     assert statuses(second) == expected
     assert words in second.explanation.answers[0].detail
+
+
+def test_nobody_gets_the_answer_to_anothers_question(problem: Problem, factuals: pd.DataFrame) -> None:
+    """Where a method forks, its copy would answer as well; answers are those of a method that does not."""
+    plain = explain(Acts(), problem, factuals)
+    forked = explain(Acts("fork and raise", factuals.index[0]), problem, factuals)
+    assert [outcome.explanation.answers for outcome in forked[1:]] == [o.explanation.answers for o in plain[1:]]
+
+
+def test_factuals_of_one_problem_are_asked_about_together(problem: Problem) -> None:
+    """A worker holds one fit, and who switches between two targets would pay for each switch."""
+    other, people = replace(problem), problem.train.iloc[:6]
+    turns = dict(zip(people.index, (problem, other) * 3, strict=True))
+    outcomes = list(Pool().explain(Acts(), turns.__getitem__, people, COUNT, seed, LIMITS, 1))
+    assert [turns[outcome.factual] is problem for outcome in outcomes] == [True] * 3 + [False] * 3
 
 
 def test_a_killed_worker_is_replaced(problem: Problem, factuals: pd.DataFrame) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from harness.core.objective import Objective, Term
 from harness.store.codec import from_plain, to_plain
+from harness.store.rows import write_whole
 
 
 def test_terms_of_earlier_names_are_read() -> None:
@@ -18,3 +21,9 @@ def test_terms_of_earlier_names_are_read() -> None:
     assert from_plain(stored) == now
     feature = Term("mad_l1", 1.0, {"wish": 0.1})  # parameters by feature
     assert from_plain(to_plain(feature)) == feature
+
+
+def test_what_is_no_letter_is_written_as_its_code(tmp_path: Path) -> None:
+    """As an error about a file has it whose name is no text."""
+    write_whole(tmp_path / "page.html", "caf\udce9 é")
+    assert (tmp_path / "page.html").read_text() == "caf\\udce9 é"
