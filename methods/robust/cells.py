@@ -256,13 +256,16 @@ class _NeighbourhoodState(State):
 
     def undecided_row(self) -> dict[str, Any]:
         """A decoded point in the cell whose score is too near to the threshold to decide."""
-        row = dict(self.layout.factual)
-        for feature, ends, cell in zip(self.layout.features, self.search.grid.ends, self.asked, strict=True):
+        row, reach = dict(self.layout.factual), self.search.reach
+        for f, (feature, ends, cell) in enumerate(
+            zip(self.layout.features, self.search.grid.ends, self.asked, strict=True)
+        ):
             if not feature.numeric:
                 row[feature.name] = feature.categories[int(cell)]
             elif len(ends):
-                inner = cell < len(ends)
-                row[feature.name] = float(ends[cell]) if inner else float(np.nextafter(ends[-1], math.inf))
+                whole = feature.kind is Kind.INTEGER and reach[f] == 0  # which nothing moves to a fraction
+                beyond = math.floor(ends[-1]) + 1.0 if whole else np.nextafter(ends[-1], math.inf)
+                row[feature.name] = float(ends[cell] if cell < len(ends) else beyond)
         return row
 
     def decide(self, right: bool) -> None:

@@ -10,7 +10,7 @@ from harness.certificate import checker
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Space
-from harness.core.tolerances import LIMIT_MET
+from harness.core.tolerances import LIMIT_MET, RADIUS_ROUNDING
 from methods.robust.perturbation import Perturbation
 from methods.robust.settings import SECONDS
 
@@ -32,7 +32,12 @@ class RobustObjective(Objective):
         assert self.problem is not None
         assert self.perturbation is not None
         certifier = checker(self.problem.space, self.problem.classifier, self.problem.target)
-        rho = self.perturbation.rho * (1 - LIMIT_MET)
+        rho = self.perturbation.rho
+        if rho == 0.0:  # the point itself, of which the model decides
+            for fault, valid in zip(faults, self.problem.valid(frame), strict=True):
+                fault += [] if valid else ["radius"]
+            return faults
+        rho = min(rho * (1 - LIMIT_MET), rho - RADIUS_ROUNDING)
         for fault, row in zip(faults, frame.to_dict("records"), strict=True):
             if certifier.certify(row, self.perturbation.ball(row), within=rho, seconds=SECONDS).violated <= rho:
                 fault.append("radius")

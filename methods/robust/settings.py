@@ -10,7 +10,7 @@ from harness.certificate.radius import radius as radius_for
 from harness.core.errors import check_choices
 from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
-from harness.core.tolerances import MARGIN
+from harness.core.tolerances import LEAST_RADIUS, MARGIN
 from methods.milp.supports import SUPPORTS, support_points
 from methods.robust.perturbation import Perturbation
 
@@ -74,8 +74,11 @@ class Settings(DataManifold):
             radius_for(self.probability, self.sigma, 1, self.norm)
         elif self.probability is not None or self.sigma is not None:
             raise ValueError(f"probability and sigma set rho, which is {self.rho}; set rho=null or leave them out.")
-        elif not (math.isfinite(self.rho) and self.rho >= 0):
-            raise ValueError(f"rho is {self.rho}; it must be a finite number >= 0, in scaled units.")
+        elif not (math.isfinite(self.rho) and (self.rho == 0 or self.rho >= LEAST_RADIUS)):
+            raise ValueError(
+                f"rho is {self.rho}; it must be a finite number of at least {LEAST_RADIUS:g}, in scaled units, or 0: "
+                f"less is rounding."
+            )
         check_weight("alpha", self.alpha)
         if self.max_changes is not None and self.max_changes < 1:
             raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
@@ -88,6 +91,7 @@ class Settings(DataManifold):
             return self
         count = len(Perturbation(problem.space, 0.0, self.norm, self.unperturbed).columns)
         rho = radius_for(self.probability, self.sigma, count, self.norm) if count else 0.0
+        rho = max(rho, LEAST_RADIUS) if rho > 0 else rho
         return replace(self, rho=rho, probability=None, sigma=None)
 
     def perturbation(self, problem: Problem) -> Perturbation:

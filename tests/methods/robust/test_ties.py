@@ -1,0 +1,80 @@
+"""Robust regions where votes tie, and of radii that are none or hardly any."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Ridge
+
+from harness.core.explanation import Status
+from harness.library import explain, pose
+from methods.robust import Robust
+
+GRID = list(itertools.product(range(8), range(5)))
+WHOLE = {"n": {"kind": "integer"}, "k": {"kind": "integer"}}
+PEOPLE = 3
+
+
+@pytest.mark.parametrize(("rho", "fixed"), [(0.0, ()), (0.3, ("n",))])
+def test_two_trees_that_tie_are_asked_about_the_right_leaves(rho: float, fixed: tuple[str, ...]) -> None:
+    """Of a whole number that nothing moves no fraction is asked about: it lies in the cell below."""
+    optimal = 0
+    for seed in (35, 39, 41, 45, 47):
+        rng = np.random.default_rng(seed)
+        rows = pd.DataFrame({"n": rng.integers(0, 8, 40), "k": rng.integers(0, 5, 40)})
+        classes = rng.integers(0, 2, 40)
+        model = RandomForestClassifier(2, max_depth=4, random_state=seed, bootstrap=bool(seed % 2)).fit(rows, classes)
+        for desired in (0, 1):
+            task = pose(rows.assign(y=classes), "y", model, desired=desired, features=WHOLE)
+            n, k = (task.dataset.space[name] for name in "nk")
+            right = {}
+            for a, b in GRID:
+                ends = np.linspace(b - rho * k.range * (1 - 1e-9), b + rho * k.range * (1 - 1e-9), 101)
+                right[a, b] = bool((model.predict(pd.DataFrame({"n": a, "k": ends})) == desired).all())
+            for row in np.flatnonzero(model.predict(rows) != desired)[:PEOPLE]:
+                own = rows.iloc[row]
+                costs = [abs(a - own["n"]) / n.range + abs(b - own["k"]) / k.range for (a, b) in GRID if right[a, b]]
+                answer = explain(Robust(rho=rho, unperturbed=fixed), task, int(row)).answers[0]
+                if answer.status is Status.INFEASIBLE:
+                    assert not costs
+                    continue
+                assert answer.row is not None
+                assert right[answer.row["n"], answer.row["k"]]
+                if answer.status is Status.OPTIMAL:
+                    assert answer.objective == pytest.approx(min(costs, default=math.inf))
+                    optimal += 1
+    assert optimal > 10
+
+
+def test_a_point_on_a_closed_threshold_is_right_where_nothing_moves() -> None:
+    """What is wanted of a number is to be at most the prediction of a row, which is valid itself."""
+    rng, rejected = np.random.default_rng(0), 0
+    rows = pd.DataFrame({"a": 1e4 + rng.uniform(0, 1, 60), "b": rng.uniform(0, 1, 60)})
+    model = Ridge().fit(rows, 2 * rows["a"] - rows["b"])
+    said = model.predict(rows)
+    for row in np.argsort(said)[:5]:
+        task = pose(rows.assign(y=said), "y", model, desired=f"<= {float(said[row])!r}")
+        for person in np.flatnonzero(said > said[row])[:4]:
+            found = explain(Robust(rho=0.0), task, int(person))
+            if found.answers[0].row is not None:
+                assert task.problem(int(person)).valid(task.dataset.space.frame([found.answers[0].row]))[0]
+                rejected += found.context.verdicts[0] != "accepted"
+    assert rejected == 0
+
+
+@pytest.mark.parametrize("rho", [1e-9, 9e-7, -1.0, math.inf])
+def test_radii_of_rounding_are_none(rho: float) -> None:
+    with pytest.raises(ValueError, match=r"rho is .*; it must be a finite number of at least 1e-06, .* or 0"):
+        Robust(rho=rho)
+
+
+def test_a_radius_that_is_found_is_at_least_the_least() -> None:
+    rows = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20) // 10})
+    model = RandomForestClassifier(1, random_state=0).fit(rows[["a"]], rows["y"])
+    problem = pose(rows, "y", model, desired=1).problem(0)
+    assert Robust(rho=None, probability=0.9, sigma=1e-12).resolved(problem).radius == pytest.approx(1e-6)
