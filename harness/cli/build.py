@@ -25,7 +25,7 @@ from harness.cli.arguments import plain_names
 from harness.cli.composition import referred
 from harness.cli.kept_model import of_study
 from harness.cli.process import SWEEP, log
-from harness.cli.settings import LIMITS, mistyped, validate
+from harness.cli.settings import mistyped, validate, whole_limits
 from harness.core.caching import cache
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation
@@ -69,8 +69,7 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     """The settings in full, the task and the method. ``folder`` gets a note on a user's own CSV."""
     plain: Any = OmegaConf.to_container(config, resolve=True)
     validate(plain)
-    # A limit of 5.0 is the run of one of 5.
-    plain |= {key: int(plain[key]) for key in LIMITS if float(plain[key] or 0.5).is_integer()}
+    plain |= whole_limits(plain)
     _know_all_of_model(names["model"], config)
     origins = _settle(plain)
     if plain["constraints"]:

@@ -29,6 +29,11 @@ EXAMPLES = {
 NAMED = {float: "a number", int: "a whole number", bool: "true or false", str: "a word", types.NoneType: "null"}
 
 
+def whole_limits(plain: Mapping[str, Any]) -> dict[str, int]:
+    """The limits that are whole numbers, as such: what is asked with 5.0 seconds is asked with 5."""
+    return {key: int(plain[key]) for key in LIMITS if plain[key] is not None and float(plain[key]).is_integer()}
+
+
 def validate(plain: Mapping[str, Any]) -> None:
     """Refuse settings that would fail late or in silence.
 

@@ -20,7 +20,7 @@ from sklearn.model_selection import ParameterGrid
 from harness.cli import build
 from harness.cli.arguments import plain_names, readable
 from harness.cli.composition import _compose_every_choice
-from harness.cli.settings import mistyped, validate
+from harness.cli.settings import mistyped, validate, whole_limits
 from harness.core.errors import HarnessError
 from harness.data.csv_load import load_csv
 from harness.data.csv_notation import READING
@@ -88,6 +88,7 @@ def test_each_attribute_can_be_set_of_a_column_of_any_name(attribute: str) -> No
         ("satisfied", "skip", "leave_out, ask"),
         ("group", 3, "the name of a feature"),
         ("factuals_seed", -1, "at least 0"),
+        ("variant", "x" * 101, "at most 100 characters"),
     ],
 )
 def test_a_wrong_setting_is_named(key: str, value: Any, allowed: str) -> None:
@@ -99,6 +100,11 @@ def test_a_wrong_setting_is_named(key: str, value: Any, allowed: str) -> None:
     shown = "null" if value is None else value
     with pytest.raises(HarnessError, match=f"{key}={shown} .*{allowed}"):
         validate({**plain, key: value})
+
+
+def test_limits_are_the_same_however_they_are_written() -> None:
+    given = {"time_limit": 5.0, "fit_time_limit": 0.5, "group_time_limit": 7, "memory_limit": None}
+    assert repr(whole_limits(given)) == "{'time_limit': 5, 'group_time_limit': 7}"
 
 
 @dataclass(frozen=True)
