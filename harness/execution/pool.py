@@ -6,6 +6,7 @@ import os
 import pickle
 import queue
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from harness.execution.messages import (
 )
 from harness.execution.start import Started, start
 
+ENDING = 0.5  # seconds for a worker that has gone away to end by itself
 START_LIMIT = 120.0  # seconds for a worker to import and receive a problem, before its limit to fit begins
 COMPILE_LIMIT = 900.0  # seconds for numba, besides any limit
 
@@ -203,7 +205,8 @@ class Worker:
                 until += COMPILE_LIMIT
             self._hung = True
         except (EOFError, OSError):
-            pass
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(ENDING)  # or its own code would be that of being killed
         self.kill()
         return None
 

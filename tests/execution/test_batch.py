@@ -68,7 +68,7 @@ class Bare(Worker):
     def __init__(self, connection: Line) -> None:
         self.line = connection
         self.connection: Any = connection
-        self.process: Any = SimpleNamespace(wait=lambda: 3)
+        self.process: Any = SimpleNamespace(wait=lambda timeout=None: 3)
 
     def end(self) -> None:
         pass

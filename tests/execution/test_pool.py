@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -113,6 +114,7 @@ ACTS: dict[str, Callable[[pd.DataFrame], Explanation | None]] = {
     "spin": _spin,
     "native": lambda factual: ctypes.PyDLL(None).sleep(1000),  # holds the interpreter's lock
     "fork": lambda factual: (os.fork(), time.sleep(1000))[1],
+    "sys.exit": lambda factual: sys.exit(0),
     "fork and raise": _fork_and_raise,
     "odd detail": lambda factual: Explanation((Answer(Status.GAVE_UP, detail=ValueError("no")),) * 2),  # type: ignore[arg-type]
     "odd row": _rows({"income": Decimal("1.5")}, {"income": 1.0}),
@@ -172,6 +174,7 @@ FAILED = {(Status.FAILED, Reason.CRASH)}
         ("columns", LIMITS, FAILED, "columns"),
         ("odd detail", LIMITS, FAILED, "ValueError('no') as detail, a ValueError, which is no plain value"),
         ("odd row", LIMITS, FAILED, "Decimal('1.5') as income"),
+        ("sys.exit", LIMITS, FAILED, "ended with code 0"),
         ("fork and raise", LIMITS, FAILED, "LookupError: forked"),
     ],
 )
