@@ -35,7 +35,7 @@ from harness.execution.messages import (
 )
 from harness.execution.start import Started, start
 
-ENDING = 0.5  # seconds for a worker that has gone away to end by itself
+ENDING = 3.0  # seconds for a worker that has gone away to end by itself
 START_LIMIT = 120.0  # seconds for a worker to import and receive a problem, before its limit to fit begins
 COMPILE_LIMIT = 900.0  # seconds for numba, besides any limit
 
