@@ -19,7 +19,7 @@ MOST = 10_000  # counterfactuals of one question: each has a stored row
 COUNTS = ("n_factuals", "n_counterfactuals", "jobs", "threads")
 SECONDS = ("time_limit", "fit_time_limit", "group_time_limit")
 LIMITS = (*SECONDS, "memory_limit")
-LONGEST_WORD = 100  # characters, of what becomes part of a folder's name
+LONGEST_WORD = 100  # bytes, of what becomes part of a folder's name
 SWITCHES = ("first_use", "force", "rescore", "dry")
 EXAMPLES = {
     "optimise": "a number to each score, such as {coverage: 1}",
@@ -52,8 +52,8 @@ def validate(plain: Mapping[str, Any]) -> None:
         allowed = f"give a number of seconds above 0, at most {LONGEST}"
         _must(number(plain[key]) and 0 < plain[key] <= LONGEST, plain, key, allowed)
     named = isinstance(plain["variant"], str | int | float | None) and not re.search(r"[/\\\s]", str(plain["variant"]))
-    allowed = f"give a word without spaces and '/', of at most {LONGEST_WORD} characters, or null for none"
-    _must(named and len(str(plain["variant"])) <= LONGEST_WORD, plain, "variant", allowed)
+    allowed = f"give a word without spaces and '/', of at most {LONGEST_WORD} bytes, or null for none"
+    _must(named and len(str(plain["variant"]).encode()) <= LONGEST_WORD, plain, "variant", allowed)
     for key in SWITCHES:
         _must(isinstance(plain[key], bool), plain, key, "give true or false")
     limit = plain["memory_limit"]

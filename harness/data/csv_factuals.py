@@ -118,7 +118,12 @@ def _table(path: Path, form: Form, names: Sequence[str]) -> Table:
         except DatasetError as fault:
             faults.append(fault)
             continue
-        if given is not None or set(names) <= set(table.columns):
+        if given is None:
+            if 2 * len({*names} & {*table.columns}) > len(names):  # what it lacks is told
+                return table
+        elif faults and {column.texts[column.codes[0]] for column in table.columns.values()} & {*names}:
+            raise faults[0]  # of the header line
+        else:
             return table
     raise faults[-2]
 

@@ -24,7 +24,7 @@ from harness.data.description import SPLIT
 from harness.data.findings import with_findings
 from harness.data.gaps import gaps_of
 from harness.data.load import load_dataset
-from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, read_table
+from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, composed, read_table
 
 MESSAGE = 1200  # characters of an error: a list of all categories is no sentence
 
@@ -68,7 +68,7 @@ def load_settled(settled: Mapping[str, Any], split: Mapping[str, Any] | str | No
         In one line, if file and settings do not fit.
     """
     try:
-        return _load(settled, split)
+        return _load(settled, composed(split))
     except DatasetError as fault:
         raise DatasetError(one_line(fault)) from None
 
@@ -85,23 +85,23 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     table, rows = _stacked([read_table(Path(path).expanduser(), given) for path in settled["path"]])
     column = str((label or {}).get("column", target))
     selected = _selected(settled, table, column)
-    regression = settled["task"] == "regression"
+    regression, features = settled["task"] == "regression", settled["features"]
     times = [time for time in _times(split) if time in table.columns and time not in {*selected, column}]
     texts = _texts(table, [*selected, *times, *([column] if regression else [])], given)
-    written, unread, mark = notations(name, texts, settled["features"], given)
+    written, unread, mark = notations(name, texts, features, given)
     dates = _left_out(unread, column, _times(split))
     form, notices = replace(given, decimal=mark), [*table.notices, *dates]
     selected = [feature for feature in selected if feature not in unread]
     if not selected:
         raise DatasetError(f"{name} has no column left beside the target {column!r}: {' '.join(dates)}")
-    gaps = gaps_of(missing, {feature: settled["features"].get(feature, {}) for feature in selected})
+    gaps = gaps_of(missing, {feature: features.get(feature, {}) for feature in selected})
     strict = [*(feature for feature in selected if gaps[feature].remedy == "error"), column]
     check_complete(name, table, strict if missing == "error" else strict[:-1], column, form)
-    raw, reasons, plain = _of_day(table, times, settled["features"]), {}, Notation(mark, given.thousands or "")
+    raw, reasons, plain = _of_day(table, written, times, features), {}, Notation(mark, given.thousands or "")
     for feature in (*selected, *(time for time in times if time not in raw)):
         parser = ColumnParser(name, feature, table.columns[feature], form, written[feature] or plain)
-        kind = settled["features"].get(feature, {}).get("kind")
-        raw[feature], reasons[feature] = parser.typed(kind, settled["max_categories"] or CATEGORIES)
+        most = settled["max_categories"] or CATEGORIES
+        raw[feature], reasons[feature] = parser.typed(features.get(feature, {}).get("kind"), most)
         notices += parser.notices
     parser = ColumnParser(name, column, table.columns[column], form, written.get(column) or plain)
     raw[column] = target_values(parser, regression, bool(label or settled["classes"]))
@@ -118,7 +118,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         missing=missing,
         unbounded=bool(settled["unbounded"]),
         split=split,
-        overrides=_overrides(settled["features"], {feature: written[feature] for feature in selected}),
+        overrides=_overrides(features, {feature: written[feature] for feature in selected}),
         written={name: how for name in (*selected, column) if (how := written.get(name)) is not None},
         **{
             key: settled[key]
@@ -167,14 +167,16 @@ def _left_out(unread: Mapping[str, tuple[str, str]], target: str, times: Iterabl
     ]
 
 
-def _of_day(table: Table, times: Iterable[str], entries: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
+def _of_day(
+    table: Table,
+    written: Mapping[str, Notation | None],
+    times: Iterable[str],
+    entries: Mapping[str, Mapping[str, Any]],
+) -> dict[str, np.ndarray]:
     """The cells, as they stand, of columns to split by that may hold times of the day, which days would lose."""
-    found = {}
-    for time in times:
-        column = table.columns[time]
-        if "format" not in entries.get(time, {}) and any(math.isnan(Notation().parse(text)) for text in column.texts):
-            found[time] = np.array(column.texts, dtype=object)[column.codes]
-    return found
+    found = [time for time in times if "format" not in entries.get(time, {})]
+    dated = {time: table.columns[time] for time in found if (how := written[time]) is None or how.date}
+    return {time: np.array(column.texts, dtype=object)[column.codes] for time, column in dated.items()}
 
 
 def _marked(notation: Notation | None) -> bool:

@@ -16,6 +16,7 @@ from harness.data.csv_columns import LARGEST, SHOWN
 from harness.data.csv_notation import is_format
 from harness.data.description import TASKS, one_of
 from harness.data.features import OF_COSTS, check_attributes
+from harness.data.reader import composed
 from harness.data.sidecar import read_sidecar
 
 LINE = "the command line"
@@ -223,6 +224,8 @@ def settle(
         For unknown settings, those of the wrong type, and without a path or a target.
     """
     known = {key: None if isinstance(value, str) and value == "???" else value for key, value in given.items()}
+    known = {key: value if key in PLACE else composed(value) for key, value in known.items()}
+    features, desired = composed(features), composed(desired)
     line = _checked({**known, "desired": known.get("desired") if desired is None else desired}, LINE, CHECKS)
     if not line.get("path"):
         raise DatasetError("dataset=csv needs a file: give dataset.path=FILE.csv, and dataset.target=COLUMN.")

@@ -37,6 +37,7 @@ from harness.data.features import (
     typed,
 )
 from harness.data.gaps import NUMERIC, Gaps, advice, gaps_of, summary
+from harness.data.reader import composed
 from harness.data.sources import Source, read_bytes
 from harness.data.split import train_and_test
 
@@ -243,7 +244,9 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
         return _interval(dataset.name, str(desired), dataset.reading.target)
     if isinstance(desired, Collection) and not isinstance(desired, str):
         return _several(dataset, list(desired))
-    if (named := class_named(desired, dataset.classes)) is not None:
+    named = class_named(desired, dataset.classes)
+    named = class_named(composed(desired), dataset.classes) if named is None else named
+    if named is not None:
         return Label(named)
     allowed = [*dataset.classes, *[OPPOSITE] * (len(dataset.classes) == 2), OTHER]
     if desired in {OTHER, OPPOSITE} and desired in allowed:
@@ -273,12 +276,13 @@ def _interval(name: str, text: str, written: Notation) -> Interval:
     Numbers are taken as the target's column has them (``written``), also without its unit, else as plain ones; dates
     also as ISO has them.
     """
-    ways = (written, replace(written, before="", after=""), Notation(date=ISO if written.date else ""))
+    ways = (written, replace(written, before="", after=""), *([Notation(date=ISO)] if written.date else []), Notation())
+    kind = "date" if written.date else "number"
 
     def end(number: str, inwards: float, left_out: bool) -> float:
         value = next((value for way in ways if not math.isnan(value := way.parse(number))), None)
         if value is None:
-            raise ValueError(f"{number!r} is no number.")
+            raise ValueError(f"{number!r} is no {kind}.")
         return math.nextafter(value, inwards) if left_out else value
 
     one, two = (written.text(value) for value in (12.0, 13.0))
@@ -287,7 +291,7 @@ def _interval(name: str, text: str, written: Notation) -> Interval:
             inwards = math.inf if match[1][0] == ">" else -math.inf
             only = end(match[2], inwards, "=" not in match[1])
             return Interval(low=only) if inwards > 0 else Interval(high=only)
-        if match := re.fullmatch(r"\s*(\S.*?)\s*(<?)\.\.(<?)\s*(\S.*?)\s*", text):
+        if match := re.fullmatch(r"\s*(\S.*?)\s*(<?)\.\.(?!\.\d)(<?)\s*(\S.*?)\s*", text):
             return Interval(end(match[1], math.inf, bool(match[2])), end(match[4], -math.inf, bool(match[3])))
         why = ""
     except ValueError as fault:
@@ -295,7 +299,7 @@ def _interval(name: str, text: str, written: Notation) -> Interval:
     if text == OPPOSITE:  # what stands for none
         raise DatasetError(f"{name} is about a number; say by 'desired' which ones are wanted, such as '>= {one}'.")
     raise DatasetError(
-        f"desired of {name} is {text!r}{why}; allowed for numbers: '>= {one}', '<= {one}' or '{one}..{two}', "
+        f"desired of {name} is {text!r}{why}; allowed for {kind}s: '>= {one}', '<= {one}' or '{one}..{two}', "
         f"or without an end '> {one}', '< {one}' or '{one}..<{two}'."
     )
 

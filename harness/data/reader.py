@@ -10,9 +10,10 @@ import re
 import stat
 import unicodedata
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -194,7 +195,7 @@ def decoded(what: str, content: bytes, form: Form, notices: list[str]) -> str:
         notices.append(f"{what}: it is not in UTF-8, and was read as {encoding}; set 'encoding' where that is wrong.")
     except (LookupError, ValueError, TypeError) as fault:
         raise DatasetError(f"there is no encoding {encoding!r} ({_reason(fault)}); such as utf-8, cp1252.") from None
-    text = unicodedata.normalize("NFC", text.removeprefix("\ufeff"))  # one spelling of letters with accents
+    text = composed(text.removeprefix("\ufeff"))
     if strange := _CONTROL.search(text):
         line = text.count("\n", 0, strange.start()) + 1
         raise DatasetError(
@@ -204,6 +205,15 @@ def decoded(what: str, content: bytes, form: Form, notices: list[str]) -> str:
     if not text.strip():
         raise DatasetError(f"{what} is empty; give a file with a header line and rows.")
     return text
+
+
+def composed(value: Any) -> Any:
+    """A text, or all in a list or mapping, with one spelling of letters with accents: macOS has another than most."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, Mapping):
+        return {composed(key): composed(each) for key, each in value.items()}
+    return [composed(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _reason(fault: Exception) -> str:

@@ -26,7 +26,7 @@ PLUGGED = "package://"  # what the path of a file of another package begins with
 COMPRESSED = (".gz", ".zip")
 TIMEOUT = 60  # seconds without a byte before an address is given up
 AGAIN = 60.0  # seconds until servers that failed are asked again for the same file
-_failed: dict[Path, tuple[float, str]] = {}  # when, and why
+_failed: dict[tuple[Path, tuple[str, ...]], tuple[float, str]] = {}  # when, and why
 
 logger = logging.getLogger(__name__)
 
@@ -135,9 +135,9 @@ def _candidates(path: Path) -> list[Path]:
 
 
 def _download(source: Source, path: Path) -> Path:
-    at, failure = _failed.get(path, (-math.inf, ""))
-    if time.monotonic() - at < AGAIN:  # each run of a sweep would wait for the same servers
-        raise DatasetError(failure)
+    at, failure = _failed.get((path, source.urls), (-math.inf, ""))
+    if (ago := time.monotonic() - at) < AGAIN:  # each run of a sweep would wait for the same servers
+        raise DatasetError(f"{failure} (Tried {math.ceil(ago)} s ago, and again after {AGAIN:g} s.)")
     tried = []
     for url in source.urls:
         logger.info("downloading %s from %s", source.file, url)
@@ -159,7 +159,7 @@ def _download(source: Source, path: Path) -> Path:
         f"put it at {path}, or set CE_HARNESS_DATA to the folder that holds {source.file}."
     )
     if tried:
-        _failed[path] = time.monotonic(), failure
+        _failed[path, source.urls] = time.monotonic(), failure
     raise DatasetError(failure)
 
 

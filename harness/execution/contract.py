@@ -13,6 +13,8 @@ from harness.core.gaps import same_row
 from harness.core.problem import Problem
 from harness.execution.messages import ExplainRequest
 
+PLAIN = (str, int, float, np.bool_, np.integer, np.floating, type(None))  # of what is stored
+
 
 def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame) -> str | None:
     """How an explanation breaks the contract of ``GroupExplainer``, if it does."""
@@ -41,7 +43,7 @@ def _odd(values: Mapping[str, Any]) -> str | None:
     """What of an answer cannot be stored: neither text, number nor truth, nor several of them."""
     for name, value in values.items():
         for each in value if isinstance(value, tuple | list) else (value,):
-            if not isinstance(each, str | int | float | np.generic | None):
+            if not isinstance(each, PLAIN):
                 return f"the method gave {each!r} as {name}, a {type(each).__name__}, which is no plain value"
     return None
 
@@ -61,7 +63,7 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
     for answer in explanation.answers:
         if fault := _odd({"objective": answer.objective, "bound": answer.bound, "detail": answer.detail}):
             return fault
-        if fault := _odd({**(answer.row or {}), **(answer.region or {})}):
+        if fault := _odd(answer.row or {}) or _odd(answer.region or {}):
             return fault
         if answer.row is None:
             continue

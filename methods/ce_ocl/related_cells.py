@@ -51,12 +51,12 @@ class RelatedSearch(CellSearch):
 
     def _settled(self, state: State, sums: FactualSums, deadline: Deadline) -> tuple[float, Settled]:
         """The cheapest values in an incumbent's states, and what the states of all unrelated features cost."""
-        layout, point, related = state.layout, state.best, set(self.sums.places)
+        layout, point, related, states = state.layout, state.best, set(self.sums.places), state.states
         others, changes = 0.0, self.most
         for f, (start, place) in enumerate(zip(layout.state_start, point, strict=False)):
             if f not in related:
                 others += float(layout.cost[start + place])
-                changes -= float(self.weights[f]) * bool(place != layout.factual_state[f])
+                changes -= float(self.weights[f]) * (not states.first[f] <= place <= states.last[f])
         spans = [(int(point[f]),) * 2 for f in self.sums.places]
         return others, sums.settle(spans, changes, deadline)
 

@@ -40,13 +40,17 @@ class Dialect:
         """How many of the library's units a unit of a number has."""
         return float(10.0 ** (self.precision[name] - self.decimals[name]))
 
+    def _rounded(self, name: str, numbers: Any) -> Any:
+        """Decoded numbers in the library's units."""
+        return np.round(numbers * self.units(name), self.decimals[name])
+
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The library's columns of a decoded frame, rows numbered from 0."""
         data: dict[str, Any] = {}
         for name, feature in self.features.items():
             column = frame[feature.name]
             if feature.numeric:
-                data[name] = np.round(column.to_numpy() * self.units(name), self.decimals[name])
+                data[name] = self._rounded(name, column.to_numpy())
             else:
                 data[name] = pd.Index(feature.categories).get_indexer(column).astype(str)
         return pd.DataFrame(data)
@@ -70,7 +74,8 @@ class Dialect:
                 slack = 2 * 10.0**-precision if feature.kind is Kind.CONTINUOUS else 0.0
                 inside = np.clip(numbers, *feature.interval(origin))
                 inside = np.where(np.abs(inside - numbers) <= slack, inside, numbers)
-                numbers = np.where(numbers == np.round(origin, precision), origin, inside)
+                own = np.round(self._rounded(name, origin) / self.units(name), precision)
+                numbers = np.where(numbers == own, origin, inside)
             data[feature.name] = numbers.astype(np.int64) if feature.kind is Kind.INTEGER else numbers
         return pd.DataFrame(data, columns=list(self.space.names))
 
@@ -112,7 +117,7 @@ class Dialect:
         """
         low, high = feature.interval(value)
         low, high = max(low, min(feature.scale[0], value)), min(high, max(feature.scale[1], value))
-        low, high = (float(np.round(end * self.units(name), self.decimals[name])) for end in (low, high))
+        low, high = (float(self._rounded(name, end)) for end in (low, high))
         if not self._continuous(name):
             return int(low), int(high)  # drawn with randint
         return float(np.float32(low)), float(np.float32(high))

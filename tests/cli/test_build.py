@@ -88,7 +88,7 @@ def test_each_attribute_can_be_set_of_a_column_of_any_name(attribute: str) -> No
         ("satisfied", "skip", "leave_out, ask"),
         ("group", 3, "the name of a feature"),
         ("factuals_seed", -1, "at least 0"),
-        ("variant", "x" * 101, "at most 100 characters"),
+        ("variant", "x" * 101, "at most 100 bytes"),
     ],
 )
 def test_a_wrong_setting_is_named(key: str, value: Any, allowed: str) -> None:

@@ -485,6 +485,16 @@ def test_rows_are_split_by_the_time_of_the_day(write: Write, form: str) -> None:
     assert sorted(made.test) == sorted(np.flatnonzero(order >= ROWS - ROWS // 4))
 
 
+@pytest.mark.parametrize("form", ["{},00", "{}.000", "{} h"])
+def test_rows_are_split_by_numbers_as_their_column_writes_them(write: Write, form: str) -> None:
+    """With a decimal comma, points between thousands, or a unit."""
+    order = np.random.default_rng(0).permutation(ROWS)
+    timed = TABLE.assign(asked=[form.format(100 + 7 * row) for row in order])
+    settings = {"drop": ["asked"], "features": {"asked": {"thousands": "."}} if ".0" in form else None}
+    made = load_csv(write(timed), target="approved", split={"time": "asked", "test_size": 0.25}, **settings)
+    assert sorted(made.test) == sorted(np.flatnonzero(order >= ROWS - ROWS // 4))
+
+
 def test_rows_are_split_by_a_date_that_is_no_feature(write: Write) -> None:
     """In the column's own notation, by which the second of the month comes first; what is no date is one sentence."""
     days = [f"{1 + row % 28:02d}.{1 + row // 28:02d}.2024" for row in range(ROWS)]  # 01.01. to 28.01., 01.02. to 12.02.

@@ -275,6 +275,16 @@ def test_semicolons_beside_decimal_commas_separate(text: str, tmp_path: Path) ->
     assert dataset.frame.iloc[0, 1] == (0.25 if names else 1.25)
 
 
+def test_a_header_line_that_does_not_fit_is_no_person(tmp_path: Path) -> None:
+    """Its fault is told: two equal names, or one that the dataset has not."""
+    (tmp_path / "t.csv").write_text("".join(f"{v},{v % 7},{v % 3},{'xz'[v % 2]}\n" for v in range(20)))
+    dataset = load_csv(tmp_path / "t.csv", "y", names=["a", "b", "c", "y"])
+    for text, words in (("a,a,b,c\n1,1,2,3\n", "two columns named 'a'"), ("cc,b,a\n1,2,3\n", "no column 'c'")):
+        (tmp_path / "people.csv").write_text(text)
+        with pytest.raises(DatasetError, match=words):
+            read_factuals(dataset, tmp_path / "people.csv")
+
+
 def test_letters_with_accents_have_one_spelling(tmp_path: Path) -> None:
     """As macOS writes them, and as others do."""
     rows = "".join(
@@ -283,6 +293,9 @@ def test_letters_with_accents_have_one_spelling(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(f"{unicodedata.normalize('NFD', 'größe')},v,y\n{rows}")
     dataset = load_csv(tmp_path / "t.csv", "y", features={"größe": {"kind": "categorical"}})
     assert dataset.space["größe"].categories == ("Köln",)
+    other = unicodedata.normalize("NFD", "größe")
+    same = load_csv(tmp_path / "t.csv", "y", immutable=[other], features={other: {"kind": "categorical"}})
+    assert same.space["größe"].actionability == "immutable"
 
 
 def test_a_number_to_reach_has_units_too(tmp_path: Path) -> None:
@@ -299,6 +312,7 @@ def test_a_number_to_reach_has_units_too(tmp_path: Path) -> None:
         assert parse_target(dataset, text) == wanted
     with pytest.raises(DatasetError, match=r"'>= 3 000' \('3 000' is no number\); allowed for numbers: '>= € 12,00'"):
         parse_target(dataset, ">= 3 000")
+    assert parse_target(dataset, "5...10") == Interval(5, 10)  # as it was ever read
 
 
 def test_dates_to_predict_are_no_guess(tmp_path: Path) -> None:
@@ -311,6 +325,9 @@ def test_dates_to_predict_are_no_guess(tmp_path: Path) -> None:
     read = load_csv(path, "y", features={"y": {"format": "%m/%d/%Y"}}, **settings)
     assert read.labels[:2].tolist() == [18628, 18664]  # 2021-01-01 and 2021-02-06, in days since 1970
     assert parse_target(read, "> 02/06/2021").low == pytest.approx(18664, abs=1e-6)
+    assert parse_target(read, ">= 18664") == Interval(low=18664)
+    with pytest.raises(DatasetError, match=r"\('soon' is no date\); allowed for dates: '>= 01/13/1970'"):
+        parse_target(read, ">= soon")
     pd.DataFrame({"x": range(20), "y": [f"{v}.500" for v in range(1, 21)]}).to_csv(path, index=False)
     with pytest.raises(DatasetError, match=r"two ways: '1\.500' is 1\.5 or 1500; set features="):
         load_csv(path, "y", task="regression", desired=">= 3")

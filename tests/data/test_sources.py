@@ -225,8 +225,10 @@ def test_servers_that_fail_are_asked_once_by_a_sweep(data, server, caplog, monke
             with pytest.raises(DatasetError) as error:
                 fetch(source)
             faults.append(str(error.value))
-        assert faults[0] == faults[1]
+        assert faults[1] == f"{faults[0]} (Tried 1 s ago, and again after 60 s.)"
         assert caplog.text.count("downloading") == 1
+        with pytest.raises(DatasetError, match=r"other\.csv \(HTTP status 404\)"):  # another address is asked
+            fetch(replace(source, urls=(f"{address}/other.csv",)))
         monkeypatch.setattr("harness.data.sources.AGAIN", 0.0)
         put(served, "absent.csv", CONTENT)
         assert fetch(source) == data / "toy/toy.csv"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -48,6 +49,19 @@ def test_every_row_has_the_columns_and_a_value_in_each(problem: Problem, rows: l
         for first in (rows[1], None):
             assert words in (told(problem, first, row) or "")
             assert words in (told(problem, row, first) or "")
+
+
+def test_values_that_no_file_holds_are_named(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    """Of a row and of a region; numbers of NumPy are fine."""
+    fine = rows[1] | {"income": np.float32(3.0)}
+    assert told(problem, fine, rows[2]) is None
+    for value in (np.array([0.2]), np.datetime64("2020-01-01"), np.complex128(1)):
+        odd_region = Answer(Status.FOUND, fine, region={"income": (0.0, value)})  # type: ignore[dict-item]
+        odd_row = Answer(Status.FOUND, {**fine, "income": value}, region={"income": (0.0, 1.0)})
+        for answer in (odd_region, odd_row):
+            found = breach(Explanation((answer,)), problem, ExplainRequest(problem.train.iloc[[0]], 1, (0,), 1.0))
+            assert found is not None
+            assert "as income" in found
 
 
 def test_the_factual_is_no_answer(problem: Problem, rows: list[dict[str, Any]]) -> None:

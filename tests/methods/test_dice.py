@@ -178,6 +178,16 @@ def test_numbers_are_moved_back_all_the_way_whatever_their_units(search: str) ->
     assert near == {1.0: 0, 1000.0: 0}
 
 
+def test_a_number_that_is_left_alone_comes_back_as_it_was() -> None:
+    """Also where it has more decimals than the library is given, and lies half way between two."""
+    problem = numbers(1.0)
+    dialect = Dice("random").fit(problem).dialect
+    halves = pd.DataFrame({"a": np.arange(5, 9000, 10) / 1e5, "b": np.arange(5, 9000, 10) / 1e4 + 0.00005})
+    for row in range(len(halves)):
+        person = halves.iloc[[row]].reset_index(drop=True)
+        assert dialect.decode(dialect.encode(person).astype(np.float32), person).equals(person)
+
+
 def test_the_genetic_search_weighs_great_numbers() -> None:
     """By 1 / MAD: rounded to two decimals, as the library does it, that is 0 above 200, and a loss of NaN."""
     problem = numbers(1e5, "integer")

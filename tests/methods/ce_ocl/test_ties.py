@@ -102,3 +102,18 @@ def test_a_number_on_a_threshold_passes_it_without_a_change(engine: str, setting
     answer = explain(CeOcl(**{"distance": "l1", "alpha": 0, **settings}, engine=engine), task, person).answers[0]
     assert (answer.status, answer.objective) == (Status.OPTIMAL, pytest.approx(cost))
     assert answer.row == {"a": pytest.approx(2.5), "b": 2}
+
+
+@pytest.mark.parametrize("engine", ["auto", "milp"])
+def test_a_number_on_a_threshold_passes_it_beside_a_relation(engine: str) -> None:
+    """``b`` has to rise with ``c``: two changes, as ``a`` makes none."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.choice([0, 1, 2, 3, 5.75], (300, 4)), columns=list("abcd"))
+    wanted = ((rows["a"] > 2.5) & (rows["c"] > 1.5)).astype(int)
+    shape = {"max_iter": 1, "max_depth": 2, "min_samples_leaf": 1, "learning_rate": 5}
+    model = HistGradientBoostingClassifier(**shape).fit(rows, wanted)
+    task = pose(rows.assign(y=wanted), "y", model, desired=1, constraints=["b + d >= c"])
+    person = {"a": 2.5, "b": 1.0, "c": 0.0, "d": 0.0}
+    answer = explain(CeOcl(distance="l1", alpha=0, max_changes=2, engine=engine), task, person).answers[0]
+    assert answer.status is Status.OPTIMAL
+    assert answer.row == {"a": pytest.approx(2.5), "b": pytest.approx(1.5), "c": pytest.approx(1.5), "d": 0.0}
