@@ -63,7 +63,7 @@ def check_person(space: Space, person: pd.DataFrame) -> None:
     space.check(person, what="the person")
     for feature in (feature for feature in space.features if feature.numeric):
         value, largest = person[feature.name].iloc[0], EXACT if feature.kind is Kind.INTEGER else LARGEST
-        if abs(value) > largest:
+        if not pd.isna(value) and abs(value) > largest:
             raise DatasetError(f"{feature.name} of the person is {value}; allowed: numbers within ±{largest:g}.")
 
 

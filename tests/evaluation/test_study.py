@@ -344,7 +344,7 @@ def test_the_terminal_has_them(swept: tuple[Path, str]) -> None:
     assert any(line.startswith("a / one few 3 14 0.452 0.452 0.927") for line in lines)
     assert any(line.startswith("a / one picky 0.223* [0.00]") for line in lines)
     assert any(line.startswith("a / two few – [0.85]") for line in lines)
-    assert "a / two: picky refuses it: picky does not take the second model." in lines
+    assert "a / two, b / two: picky refuses them: picky does not take the second model." in lines
     assert "a / one: without few, which answer too few, for common means." in lines
 
 
