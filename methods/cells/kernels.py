@@ -1185,7 +1185,7 @@ def lay_number(numbers, intervals, j, laid):
         gap = abs(nearest - value) / numbers.unit[j]
         laid.values[at] = nearest
         fixed = numbers.fixed[j] if gap > COORDINATE_TIE else 0.0  # less is no change
-        laid.cost[at] = 0.0 if own else fixed + numbers.linear[j] * gap + numbers.quadratic[j] * gap * gap
+        laid.cost[at] = fixed + numbers.linear[j] * gap + numbers.quadratic[j] * gap * gap
         laid.cell[at] = first_from(ends, nearest)
         at += 1
     laid.start[j + 1] = at

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
-from harness.core.tolerances import BRANCHING_GAIN, INSET_OF_CELL, INSET_OF_RANGE, SCORE_TIE
+from harness.core.tolerances import BRANCHING_GAIN, COORDINATE_TIE, INSET_OF_CELL, INSET_OF_RANGE, SCORE_TIE
 from methods.cells.masks import (
     INFINITE,
     best_leaf,
@@ -471,7 +471,8 @@ def lay_neighbourhoods(ends, number):
     for s in range(count):
         values[s] = below[downs - 1 - s] if s < downs else value if s == downs else above[s - downs - 1]
         gap = abs(values[s] - value) / unit
-        costs[s] = 0.0 if s == downs else number.fixed + number.linear * gap + number.quadratic * gap * gap
+        fixed = number.fixed if gap > COORDINATE_TIE else 0.0  # less is no change
+        costs[s] = fixed + number.linear * gap + number.quadratic * gap * gap
         first[s] = first_from(ends, min(max(values[s] - reach, floor), values[s]))
         last[s] = first_from(ends, max(min(values[s] + reach, ceiling), values[s]))
     return Touching(first, last, values, costs, downs)

@@ -113,20 +113,23 @@ class NumberStates:
         intervals = Intervals(value, low, high, np.array(cuts, dtype=float), cuts_start)
         laid: Laid = kernels.lay_numbers(self.arrays, tuple(intervals))
         start = laid.start.tolist()
-        for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False):
+        for f, i, j in zip(self.places, start, start[1:], strict=False):
             feature = features[f]
             if not feature.even and not missing(own_value := factual[feature.name]):
-                laid.cost[i:j] = self.cost(f, feature.charged(own_value, laid.values[i:j]), own)
+                laid.cost[i:j] = self.moving(f, feature, float(own_value), laid.values[i:j])
         return {
             f: (laid.cell[i:j], laid.values[i:j], laid.cost[i:j], own)
             for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False)
         }
 
-    def cost(self, f: int, gaps: np.ndarray, own: int) -> np.ndarray:
-        """What the states of a feature cost by priced gaps, which may be 0 beside the factual's ``own`` state, too."""
+    def moving(self, f: int, feature: Feature, value: float, values: np.ndarray) -> np.ndarray:
+        """What the values of a number's states cost; those as near to the factual's as rounding are no change."""
+        return self.cost(f, feature.charged(value, values), feature.moved(value, values) > COORDINATE_TIE)
+
+    def cost(self, f: int, gaps: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """What the states of a feature cost by priced gaps, which may be 0 of states that ``moved``, too."""
         fixed, linear, quadratic = (part[f] for part in self.coefficients)
-        cost: np.ndarray = fixed + linear * gaps + quadratic * gaps**2
-        cost[own] = 0.0
+        cost: np.ndarray = np.where(moved, fixed, 0.0) + linear * gaps + quadratic * gaps**2
         return cost
 
 

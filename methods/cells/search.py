@@ -100,7 +100,7 @@ class CellSearch:
         elif reachable:
             allowed = np.bitwise_or.reduce(np.uint64(1) << np.array(reachable, dtype=np.uint64))
         gaps = gaps[codes]
-        self._levels[f, value] = (codes, codes, self.numbers.cost(f, gaps, own), own), allowed
+        self._levels[f, value] = (codes, codes, self.numbers.cost(f, gaps, np.arange(len(codes)) != own), own), allowed
         return self._levels[f, value]
 
     def compile(self, row: Mapping[str, Any]) -> None:

@@ -228,8 +228,7 @@ class _NeighbourhoodLayout(Layout):
         touching: Touching = neighbourhood.lay_neighbourhoods(search.grid.ends[f], tuple(number))
         if feature.even:
             return touching
-        cost = search.numbers.cost(f, feature.charged(value, touching.values), touching.factual)
-        return touching._replace(cost=cost)
+        return touching._replace(cost=search.numbers.moving(f, feature, value, touching.values))
 
 
 class _NeighbourhoodState(State):

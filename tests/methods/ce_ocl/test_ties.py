@@ -85,18 +85,21 @@ def test_leads_that_are_constant(weights: list[int], intercepts: list[int], desi
             assert answer.status is Status.INFEASIBLE
 
 
+@pytest.mark.parametrize("own", [{}, {"weight_up": 3.0, "weight_down": 1.0}])
 @pytest.mark.parametrize("engine", ["auto", "milp"])
 @pytest.mark.parametrize(
     ("settings", "cost"),
     [({"distance": "l0"}, 1.0), ({"alpha": 1e4}, 1e4 + 1 / 3), ({"max_changes": 1}, 1 / 3)],
 )
-def test_a_number_on_a_threshold_passes_it_without_a_change(engine: str, settings: dict[str, Any], cost: float) -> None:
-    """By less than rounding, which nobody counts; the change is that of the other feature."""
+def test_a_number_on_a_threshold_passes_it_without_a_change(
+    engine: str, settings: dict[str, Any], cost: float, own: dict[str, float]
+) -> None:
+    """By less than rounding, which nobody counts, whatever a unit costs; the change is that of the other feature."""
     rows = pd.DataFrame(list(itertools.product([0, 1, 2, 3, 4, 5.75], range(4))), columns=["a", "b"])
     wanted = ((rows["a"] > 2.5) & (rows["b"] >= 2)).astype(int)
     shape = {"max_iter": 1, "max_depth": 2, "min_samples_leaf": 1, "learning_rate": 5}
     model = HistGradientBoostingClassifier(**shape).fit(rows, wanted)
-    task, person = pose(rows.assign(y=wanted), "y", model, desired=1), {"a": 2.5, "b": 1}
+    task, person = pose(rows.assign(y=wanted), "y", model, desired=1, features={"a": own}), {"a": 2.5, "b": 1}
     assert model.predict(pd.DataFrame([{**person, "b": 2}])) == 0
     assert model.predict(pd.DataFrame([{"a": np.nextafter(2.5, 3), "b": 2}])) == 1
     answer = explain(CeOcl(**{"distance": "l1", "alpha": 0, **settings}, engine=engine), task, person).answers[0]

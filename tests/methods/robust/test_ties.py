@@ -13,6 +13,8 @@ from sklearn.linear_model import Ridge
 
 from harness.core.explanation import Status
 from harness.library import explain, pose
+from methods.cells.neighbourhood import lay_neighbourhoods
+from methods.cells.records import Perturbed
 from methods.robust import Robust
 
 GRID = list(itertools.product(range(8), range(5)))
@@ -67,6 +69,15 @@ def test_a_point_on_a_closed_threshold_is_right_where_nothing_moves() -> None:
     assert rejected == 0
 
 
+def test_a_point_that_is_wrong_is_beyond_a_radius_of_0() -> None:
+    rows = pd.DataFrame({"a": np.arange(20.0), "y": np.arange(20) // 10})
+    model = RandomForestClassifier(1, random_state=0).fit(rows[["a"]], rows["y"])
+    problem = pose(rows, "y", model, desired=1).problem(0)
+    objective = Robust(rho=0.0).objective(problem)
+    found = objective.exceeded(problem.space, rows[["a"]].iloc[[0]], rows[["a"]].iloc[[3, 15]])
+    assert found == [["radius"], []]
+
+
 @pytest.mark.parametrize("rho", [1e-9, 9e-7, -1.0, math.inf])
 def test_radii_of_rounding_are_none(rho: float) -> None:
     with pytest.raises(ValueError, match=r"rho is .*; it must be a finite number of at least 1e-06, .* or 0"):
@@ -78,3 +89,15 @@ def test_a_radius_that_is_found_is_at_least_the_least() -> None:
     model = RandomForestClassifier(1, random_state=0).fit(rows[["a"]], rows["y"])
     problem = pose(rows, "y", model, desired=1).problem(0)
     assert Robust(rho=None, probability=0.9, sigma=1e-12).resolved(problem).radius == pytest.approx(1e-6)
+
+
+def test_a_state_beside_the_factuals_is_no_change() -> None:
+    """Of a person whose interval just meets a threshold: to leave its cell takes less than rounding."""
+    number = Perturbed(0.6, 0.0, 1.0, 0.1, -math.inf, math.inf, 1.0, False, 5.0, 1.0, 0.0)
+    laid = lay_neighbourhoods(np.array([0.5]), tuple(number))
+    gaps = np.abs(laid.values - 0.6)
+    near = gaps <= 1e-9
+    assert near.sum() == 2
+    assert (laid.cost[near] < 1e-8).all()
+    assert laid.cost[~near] == pytest.approx(5.0 + gaps[~near])
+    assert (~near).any()
