@@ -57,15 +57,21 @@ def serve(connection: Connection) -> None:
             problem = message.problem
             connection.send(FitStarted())
             explainer, fitted = _fit(message, compiling)
+            _end_a_copy(own)
             compiled = compiling.seconds - compiled
             connection.send(
                 replace(fitted, compile_seconds=compiled, cpu_seconds=processor_seconds() + _far_seconds(explainer))
             )
         elif explainer is not None and problem is not None:
             reply = _timed(explainer, problem, message)
-            if os.getpid() != own:  # a method has forked, and its copy would answer the next question, too
-                os._exit(1)
+            _end_a_copy(own)
             connection.send(reply)
+
+
+def _end_a_copy(own: int) -> None:
+    """End a process that a method has forked from the worker, as it would read and answer messages, too."""
+    if os.getpid() != own:
+        os._exit(1)
 
 
 def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None, Fitted]:

@@ -164,11 +164,11 @@ def compose(case: tuple[str, bytes]) -> None:
     run(["hydra.searchpath=[conf]", *chosen[:4], *more])
 
 
-@pytest.mark.parametrize("number", [25, *MANY])
+@pytest.mark.parametrize("number", [15, *MANY])
 def test_any_command_line_is_answered(number: int, record_property: Callable[[str, object], None]) -> None:
     record_property("cases", fuzz(command, run, number))
 
 
-@pytest.mark.parametrize("number", [25, *MANY])
+@pytest.mark.parametrize("number", [15, *MANY])
 def test_any_yaml_is_answered(number: int, record_property: Callable[[str, object], None]) -> None:
     record_property("cases", fuzz(choice, compose, number))

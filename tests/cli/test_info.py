@@ -34,6 +34,12 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return capsys.readouterr().out
 
 
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache whose size is soon known."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path))
+
+
 def said(monkeypatch: pytest.MonkeyPatch, versions: Mapping[str, str | None]) -> None:
     """Have these versions, and no others, installed; the machine is looked at anew, and not remembered."""
     for place in ("harness.cli.environment.machine", "harness.cli.info.machine"):
@@ -46,7 +52,6 @@ def test_versions_extras_and_folders_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Version and extras are those of pyproject.toml; a cache has its size, a folder that is not there none."""
-    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path))
     monkeypatch.setenv("CE_HARNESS_DATA", str(tmp_path / "nowhere"))
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "one.skops").write_bytes(bytes(3 << 19))
@@ -65,6 +70,7 @@ def test_a_wheel_says_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     """In a clone it is uv, which knows the lock file."""
     said(monkeypatch, {"ce-harness": "7.0", "torch": None})
     monkeypatch.setattr("harness.core.packages.CLONED", False)
+    monkeypatch.setattr(info, "_kept_kernels", dict)
     text = printed(monkeypatch, capsys)
     assert "  torch                not installed; pip install 'ce-harness[torch]'" in text
     assert "  nice                 not installed; pip install --no-deps nicex==0.2.3" in text  # which pins numpy 1
@@ -72,6 +78,7 @@ def test_a_wheel_says_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def test_xgboost_with_cuda_is_xgboost(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Which pip brings, as dice-ml asks for it; the extra asks for the one without."""
+    monkeypatch.setattr(info, "_kept_kernels", dict)
     for there in ("xgboost", "xgboost-cpu"):
         said(monkeypatch, {"ce-harness": "7.0", there: "3.2"})
         assert f"\n  xgboost              {there} 3.2\n" in printed(monkeypatch, capsys)

@@ -245,7 +245,7 @@ EASY = {"deadline": None, "database": None, "suppress_health_check": list(Health
 
 @pytest.mark.filterwarnings("error")
 @given(cases())
-@settings(max_examples=300, derandomize=True, **EASY)
+@settings(max_examples=150, derandomize=True, **EASY)
 def test_anything_is_a_dataset_or_a_sentence(case: dict[str, Any]) -> None:
     check(case)
 

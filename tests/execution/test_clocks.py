@@ -216,6 +216,7 @@ def test_a_set_up_that_compiled_is_measured_again(
     assert (tmp_path / "kernels").exists() == (cache and not first_use)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_code")
 def test_what_one_fit_compiled_is_not_the_next_ones(
     problem: Problem, module: Callable[[str, str], Any], tmp_path: Path

@@ -61,7 +61,9 @@ class _Explainer:
             return acted
         others = self.problem.train.drop(index=factual.index, errors="ignore")
         rows = others.iloc[rng.choice(len(others), n, replace=False)].to_dict("records")
-        return Explanation(tuple(Answer(Status.FOUND, row) for row in rows), trace=({"pid": os.getpid()},))
+        return Explanation(
+            tuple(Answer(Status.FOUND, row) for row in rows), trace=({"pid": os.getpid(), "leader": os.getpgrp()},)
+        )
 
 
 def _fork_and_raise(factual: pd.DataFrame) -> None:
@@ -69,6 +71,12 @@ def _fork_and_raise(factual: pd.DataFrame) -> None:
     if os.fork():
         time.sleep(0.5)
     raise LookupError("forked")
+
+
+def _fork(factual: pd.DataFrame) -> None:
+    """Both go on."""
+    if os.fork():
+        time.sleep(0.5)
 
 
 def _print(factual: pd.DataFrame) -> None:
@@ -116,6 +124,7 @@ ACTS: dict[str, Callable[[pd.DataFrame], Explanation | None]] = {
     "fork": lambda factual: (os.fork(), time.sleep(1000))[1],
     "sys.exit": lambda factual: sys.exit(0),
     "fork and raise": _fork_and_raise,
+    "fork and go on": _fork,
     "odd detail": lambda factual: Explanation((Answer(Status.GAVE_UP, detail=ValueError("no")),) * 2),  # type: ignore[arg-type]
     "odd row": _rows({"income": Decimal("1.5")}, {"income": 1.0}),
     "print": _print,
@@ -197,8 +206,14 @@ def test_what_one_factual_does_costs_no_other_anything(
 def test_nobody_gets_the_answer_to_anothers_question(problem: Problem, factuals: pd.DataFrame) -> None:
     """Where a method forks, its copy would answer as well; answers are those of a method that does not."""
     plain = explain(Acts(), problem, factuals)
-    forked = explain(Acts("fork and raise", factuals.index[0]), problem, factuals)
-    assert [outcome.explanation.answers for outcome in forked[1:]] == [o.explanation.answers for o in plain[1:]]
+    for method in (
+        Acts("fork and raise", factuals.index[0]),
+        Acts("fork and go on", factuals.index[0]),
+        Acts(fit_act="fork and go on"),
+    ):
+        forked = explain(method, problem, factuals)
+        assert [outcome.explanation.answers for outcome in forked[1:]] == [o.explanation.answers for o in plain[1:]]
+        assert all(row["pid"] == row["leader"] for outcome in forked for row in outcome.explanation.trace)
 
 
 def test_factuals_of_one_problem_are_asked_about_together(problem: Problem) -> None:
