@@ -74,7 +74,7 @@ def certified_radius_linf(asked: Asked) -> np.ndarray:
 
     This project's definition, for the regions of Maragno et al. (2024). In scaled units over the numbers that are not
     immutable. A radius counts at most 1, and as far as it is proven within 200,000 nodes of the search. None without a
-    valid answer, and for models that ``harness.certificate`` cannot look into.
+    valid answer, where no number can be moved, and for models that ``harness.certificate`` cannot look into.
 
     >>> from metrics._example import answers, factual, problem
     >>> round(certified_radius_linf(factual, answers, problem), 2)  # 30 of 100 above the only split
@@ -166,6 +166,8 @@ def _certified(asked: Asked, norm: str) -> np.ndarray:
     except UnsupportedError:
         return np.full(len(asked.counts), np.nan)
     ball = Ball.scaled(problem.space, norm)
+    if not ball.units:
+        return np.full(len(asked.counts), np.nan)
     known, keys = _known(problem), _keys(norm, valid.answers)
     for key, row in zip(keys, valid.answers.to_dict("records"), strict=True):
         if key not in known:

@@ -267,14 +267,9 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
 
 
 def placed(tested: pd.DataFrame, test: Friedman, few: Collection[str]) -> dict[str, int]:
-    """Places by a test over data sets, one row each; its own ranks decide who is better, and mean ranks the order."""
-    ordered = [str(name) for name in best_first(tested).index if name not in few]
-    ranks = tested.rank(axis=1).mean()
-
-    def beats(one: str, other: str) -> bool:
-        return bool(test.pairs.loc[one, other] < LEVEL and ranks[one] < ranks[other])
-
-    return statistics.places(ordered, beats)
+    """Places by a test over data sets, one row each, in the order of its own mean ranks."""
+    ordered = [str(name) for name in best_first(tested.rank(axis=1)).index if name not in few]
+    return statistics.places(ordered, lambda one, other: bool(test.pairs.loc[one, other] < LEVEL))
 
 
 def rank_estimates(study: Study, standing: Standing, found: Sequence[Contest]) -> dict[str, Estimate]:

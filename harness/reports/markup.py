@@ -41,6 +41,20 @@ def number(value: Any, decimals: int, error: Any = math.nan) -> str:
     return text if error is None or math.isnan(error) else f"{text} ({error:,.{decimals}f})"
 
 
+def figure(value: float) -> str:
+    """A number of three decimals, and 1 only where it is 1; a dash for none.
+
+    >>> figure(0.1234), figure(-0.0001), figure(0.9996), figure(1.0)
+    ('0.123', '0.000', '0.999', '1.000')
+    """
+    return number(short_of_one(value), 3)
+
+
+def short_of_one(value: float) -> float:
+    """A number that three decimals do not round up to 1."""
+    return 0.999 if 0.999 < value < 1 - VALUE_TIE else value
+
+
 def digits(value: float, most: int = 3) -> str:
     """A number to so many digits, up to a million in full, and 1 only where it is 1; a dash for none.
 
@@ -58,13 +72,13 @@ def digits(value: float, most: int = 3) -> str:
 
 
 def share(value: float) -> str:
-    """A share to two decimals, of one that is nearly all to three digits; a dash for none.
+    """A share to two decimals, of one that is nearly all or nearly none to three digits; a dash for none.
 
-    >>> share(1.0), share(0.5), share(0.996), share(0.9999)
-    ('1.00', '0.50', '0.996', '0.999')
+    >>> share(1.0), share(0.5), share(0.996), share(0.9999), share(0.004), share(0.0)
+    ('1.00', '0.50', '0.996', '0.999', '0.004', '0.00')
     """
     text, exact = number(value, 2), digits(value)
-    return exact if text == "1.00" and exact != "1" else text
+    return exact if (text == "1.00" and exact != "1") or (text == "0.00" and value > VALUE_TIE) else text
 
 
 def csv_of(frame: pd.DataFrame) -> str:

@@ -22,7 +22,7 @@ from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Entry, Study
 from harness.reports.latex import Tabular
-from harness.reports.markup import ARROWS, DASH, digits, markdown, number, share
+from harness.reports.markup import ARROWS, DASH, digits, figure, markdown, number, share
 from harness.reports.stored import headings, measured
 from harness.store.run import StoredRun
 
@@ -168,9 +168,9 @@ def _block(numbers: Numbers, dataset: str) -> str:
     for method in dict.fromkeys(entry.method for entry in entries):
         mine = {entry.task: entry for entry in entries if entry.method == method}
         took = [entry for entry in mine.values() if entry.refusal is None]
-        ends = [number(max((e.setup[0] for e in took), default=math.nan), 2)]
+        ends = [number(max((s for e in took if not math.isnan(s := e.setup[0])), default=math.nan), 2)]
         ends += [number(table.loc[dataset].get(method, math.nan), 2) for table in ranks.values()]
-        ends += [number(_mean(took, metric.name), 3) for metric in further.values()]
+        ends += [figure(_mean(took, metric.name)) for metric in further.values()]
         ends += [objectives.get(method, DASH)] if objectives else []
         body.append([f"`{method}`", *(_text(mine.get(task)) for task in tasks), *ends])
     models = [task.removeprefix(f"{dataset} / ") for task in tasks]
@@ -198,27 +198,31 @@ def _text(entry: Entry | None) -> str:
 def _objectives(entries: Sequence[Entry]) -> dict[str, str]:
     """By method, its mean objective over the accepted counterfactuals that all who minimise the same one have.
 
-    Where there are several objectives, each says what it is the sum of.
+    Tasks of which other methods do so stand apart. Where there are several objectives, each says what it is the sum of.
     """
-    groups: dict[str, dict[str, dict[Any, list[float]]]] = {}
+    found: dict[tuple[str, str], dict[str, dict[Any, list[float]]]] = {}
     words: dict[str, str] = {}
     for entry in entries:
-        for run, meta in zip(entry.runs, entry.metas, strict=True):
+        for run in entry.runs:
             if (claim := run.objective) is not None:
-                same = json.dumps({**meta["objective"], "domain": None})
+                same = json.dumps({**(run.minimised or {}), "domain": None}, sort_keys=True)
                 words[same] = minimised(claim)
-                values = groups.setdefault(same, {}).setdefault(entry.method, {})
-                for answer, found in _accepted(entry, run).items():
-                    values.setdefault(answer, []).append(found)  # one a seed
-    groups = {same: {m: values for m, values in those.items() if values} for same, those in groups.items()}
+                for answer, reached in _accepted(entry, run).items():
+                    values = found.setdefault((same, entry.task), {}).setdefault(entry.method, {})
+                    values.setdefault(answer, []).append(reached)  # one a seed
+    groups: dict[tuple[str, frozenset[str]], dict[str, dict[Any, list[float]]]] = {}
+    for (same, _), by_method in found.items():
+        group = groups.setdefault((same, frozenset(by_method)), {})
+        for method, values in by_method.items():
+            group.setdefault(method, {}).update(values)
     common = {same: set.intersection(*map(set, those.values())) for same, those in groups.items() if len(those) > 1}
     common = {same: answers for same, answers in common.items() if answers}
-    often, told = Counter(words[same] for same in common), dict[str, list[str]]()
-    for same, answers in common.items():
+    often, told = Counter(words[same] for same, _ in common), dict[str, list[str]]()
+    for (same, who), answers in common.items():
         own = [words[same]] if len(often) > 1 else []
-        if often[words[same]] > 1:  # of one kind, and relative to other training rows
+        if often[words[same]] > 1:  # of one kind, and of other methods or relative to other training rows
             own += sorted({task.partition(" / ")[2] for task, *_ in answers})
-        for method, values in groups[same].items():
+        for method, values in groups[same, who].items():
             value = objective_text(np.mean([np.mean(values[key]) for key in answers]).item())
             told.setdefault(method, []).append(value + (f" ({', '.join(own)})" if own else ""))
     return {method: "; ".join(texts) for method, texts in told.items()}

@@ -20,7 +20,7 @@ from harness.evaluation.checker import NOT_PERMITTED
 from harness.evaluation.contest import DIVERSITY, Criterion
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry, Study
-from harness.reports.markup import DASH, csv_of, markdown
+from harness.reports.markup import DASH, csv_of, digits, markdown, short_of_one
 from harness.reports.stored import headings
 from harness.store.rows import write_whole
 from harness.store.run import StoredRun
@@ -99,7 +99,7 @@ def _rounded(value: Any) -> Any:
     """A number as texts round it, to three decimals (by NumPy 0.6065 is 0.606), or to two digits where it is less."""
     if not isinstance(value, float):
         return value
-    return float(f"{value:.2g}") if 0 < abs(value) < 0.001 else round(value, 3)
+    return float(f"{value:.2g}") if 0 < abs(value) < 0.001 else round(short_of_one(value), 3)
 
 
 def line_of(entry: Entry) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _standing(numbers: Numbers, entry: Entry, criterion: Criterion) -> str:
         return DASH
     mean = contest.common.means.get(entry.method)
     shown = mean is not None and contest.common.enough and not math.isnan(mean.value)
-    text = f"{mean.value:.3g}" if shown and mean is not None else DASH
+    text = digits(mean.value) if shown and mean is not None else DASH
     rank = contest.ranks[entry.method].mean()
     return text if math.isnan(rank) else f"{text}{'*' * (entry.method in contest.best)} [{rank:.2f}]"
 
@@ -234,7 +234,7 @@ def disagreements(finished: Sequence[StoredRun]) -> list[str]:
     sentences = []
     for run in finished:
         meta = run.meta
-        apart = {"method": None, "seed": None, "variant": None, "minimised": meta["objective"]}
+        apart = {"method": None, "seed": None, "variant": None, "minimised": run.minimised}
         posed = json.dumps({**meta["config"], **apart}, sort_keys=True)
         for row in run.rows():
             if row["ce"] != 1 or row["status"] != Status.OPTIMAL or row["objective"] is None:  # a group's

@@ -223,6 +223,12 @@ class StoredRun:
         return from_plain(self.meta["objective"], np.load(path) if path.is_file() else None)
 
     @property
+    def minimised(self) -> dict[str, Any] | None:
+        """The objective as it is stored, but for whether it is one of the features' own costs where they have none."""
+        found = self.meta["objective"]
+        return found if found is None or self.space.priced else {k: v for k, v in found.items() if k != "costed"}
+
+    @property
     def classifier(self) -> Classifier:
         """The stored estimator, read back from disk, behind its inputs."""
         meta = self.meta

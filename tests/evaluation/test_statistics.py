@@ -122,6 +122,16 @@ def test_equal_differences_stay_equal() -> None:
     assert near[0] == near[1]
 
 
+def test_one_great_value_takes_nothing_from_other_questions() -> None:
+    """Fourteen of fifteen differ by 2, whichever comes first."""
+    first, second = np.array([1e10, *range(3, 17)], float), np.array([1e10, *range(1, 15)], float)
+    assert statistics.differences(first, second).tolist() == [0.0, *[2.0] * 14]
+    assert statistics.differences(np.array([1.0, 5.0]), np.array([1e10, 3.0]))[1] == 2.0
+    assert statistics.differences(np.array([0.004, 3600.0]), np.array([0.002, 1.0]))[0] == pytest.approx(
+        0.002, abs=1e-9
+    )
+
+
 def test_a_pair_has_one_ahead_by_values_or_by_who_answers() -> None:
     answered = pd.DataFrame({"a": [1.0] * 12, "b": [2.0] * 12, "c": [NAN] * 12})
     assert [pair.ahead("lower") for pair in statistics.pairs(answered)] == [{("a", "b")}, {("a", "c")}, {("b", "c")}]

@@ -174,3 +174,12 @@ def test_what_one_metric_found_is_not_taken_for_another_s() -> None:
     above = near.assign(income=60.0)  # and an age of 40: .6 + .5
     assert robustness.certified_radius_linf(loans.factual, above, asked) == pytest.approx(0.1 / 2, abs=1e-6)
     assert robustness.certified_radius_l2(loans.factual, above, asked) == pytest.approx(0.1 / 2**0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "measured", ["invalidation_rate", "region_validity", "certified_radius_linf", "certified_radius_l2"]
+)
+def test_where_no_number_moves_nothing_is_said_of_noise(measured: str) -> None:
+    settled = {f.name: {"actionability": Actionability.IMMUTABLE} for f in loans.SPACE.features if f.numeric}
+    still = replace(loans.problem, space=loans.SPACE.replace(settled))
+    assert getattr(robustness, measured)(loans.factual, loans.answers, still) is None

@@ -33,6 +33,7 @@ from harness.core.target import Label
 from harness.evaluation import statistics
 from harness.evaluation.contest import Contest, Criterion, Standing, contests
 from harness.evaluation.numbers import Numbers
+from harness.evaluation.statistics import Better
 from harness.evaluation.study import SCORES, Study, read_scores
 from harness.reports import canvas
 from harness.reports.page import against, charts, elements, figures, page
@@ -374,6 +375,19 @@ def fifteen() -> dict[str, Figure]:
     }
 
 
+def test_critical_differences_are_drawn_at_the_ranks_of_their_test() -> None:
+    """Of 18 data sets b is first, in two far behind: it is best by the test, and the worst by mean ranks."""
+    often, seldom = {"a": 0.52, "b": 0.48, "c": 0.50}, {"a": 0.0, "b": 1.0, "c": 0.5}
+    ranks = pd.DataFrame([often] * 18 + [seldom] * 2)
+    proximity = Criterion("proximity", "proximity", "lower")
+    standing = Standing(proximity, ranks, statistics.friedman(ranks), {}, frozenset())
+    assert list(standing.mean_ranks.index) == ["a", "c", "b"]
+    with canvas.column_style():
+        figure = charts.critical(standing, charts.look(list("abc")))
+    labels = {tuple(sorted(text.get_text().split())) for text in figure.findobj(Text)}
+    assert {("1.20", "b"), ("2.00", "c"), ("2.80", "a")} <= labels
+
+
 def test_every_letter_of_a_figure_can_be_read(folder: Path) -> None:
     """At 85 mm: none smaller than 6.5 points, none cut by an edge, no two texts on each other."""
     with canvas.column_style():
@@ -504,7 +518,7 @@ def test_a_test_is_told_with_its_data_sets() -> None:
     assert how(replace(standing, test=None)) == "mean ranks, not tested over data sets"
 
 
-def traded(*points: tuple[str, float, float, float]) -> Axes:
+def traded(*points: tuple[str, float, float, float], x: Better = "lower", y: Better = "higher") -> Axes:
     """The trade-off of methods by name, the two values of each of their answers, and coverage of ten questions."""
 
     def contest(_: str, criterion: Criterion) -> Contest:
@@ -522,7 +536,17 @@ def traded(*points: tuple[str, float, float, float]) -> Axes:
     entries = [entry(*point) for point in points]
     study: Any = SimpleNamespace(entries=entries, methods=[e.method for e in entries], of_task=lambda task: entries)
     numbers: Any = SimpleNamespace(study=study, contest=contest)
-    return charts.tradeoff(numbers, "d", Criterion("x", "x", "lower"), Criterion("y", "y", "higher")).axes[0]
+    return charts.tradeoff(numbers, "d", Criterion("x", "x", x), Criterion("y", "y", y)).axes[0]
+
+
+@pytest.mark.parametrize(("x", "other"), [("lower", "a"), ("higher", "b")])
+@pytest.mark.parametrize("y", ["lower", "higher"])
+def test_the_line_of_a_trade_off_promises_nothing_that_nobody_reaches(x: Better, y: Better, other: str) -> None:
+    """Between two methods that no other beats it is level with the one whose x is good enough."""
+    rising = (x == "lower") == (y == "higher")
+    points = {"a": (1.0, 1.0 if rising else 2.0), "b": (3.0, 2.0 if rising else 1.0)}
+    (line,) = traded(*((name, *point, 1.0) for name, point in points.items()), x=x, y=y).lines
+    assert line.get_drawstyle() == {"a": "steps-post", "b": "steps-pre"}[other]
 
 
 def test_the_line_of_a_trade_off_joins_who_answers_enough() -> None:

@@ -145,6 +145,16 @@ def test_only_proofs_of_the_same_are_compared(made: Made, difference: dict[str, 
     assert summary.disagreements([made("a"), made("b", value=1.1, **difference)]) == []
 
 
+def test_claims_without_costs_are_the_same_where_nothing_costs(made: Made, tmp_path: Path) -> None:
+    """Of a method that keeps features' own costs and one that does not: two optima are told, and means are common."""
+    cells = [made("a", claims=L1), made("b", value=1.1, claims=replace(L1, costed=False))]
+    assert len(summary.disagreements(cells)) == 1
+    space = cells[1].space
+    for cell in cells:
+        cell.update(space=to_plain(space.replace({space.names[0]: {"weight": 3.0}})))
+    assert summary.disagreements(cells) == []
+
+
 def test_whoever_comes_first(made: Made) -> None:
     """A cell without a proof does not keep later ones from being compared."""
     cells = [made("a", status=Status.FOUND), made("b"), made("c", value=0.5)]
@@ -410,6 +420,7 @@ def test_numbers_are_rounded_as_they_are_printed_elsewhere() -> None:
     """0.6065 is a little more than half between two of three decimals; less has two digits; what is no number stays."""
     assert [summary._rounded(value) for value in (0.6065, 2.0, 7, "a")] == [0.607, 2.0, 7, "a"]
     assert [summary._rounded(value) for value in (0.0003, 0.000424, 0.0)] == [0.0003, 0.00042, 0.0]
+    assert [summary._rounded(value) for value in (0.9996, 1.0, 1.0004)] == [0.999, 1.0, 1.0]
 
 
 def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(

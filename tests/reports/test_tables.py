@@ -275,6 +275,21 @@ def test_objectives_of_several_tasks_stand_side_by_side(made: Made, tmp_path: Pa
     assert [line.split(" | ")[-1] for line in lines] == ["10 (lr); 1 (rf) |", "20 (lr); 2 (rf) |"]
 
 
+def test_who_refuses_a_model_takes_no_other_from_the_means(made: Made, tmp_path: Path) -> None:
+    """Of the same objective: two methods on both models, a third on the forest alone, each without costs or with."""
+    near = Objective((Term("l1"),))
+    asked = {"a": {"lr": 10.0, "rf": 1.0}, "b": {"lr": 20.0, "rf": 2.0}, "c": {"rf": 4.0}}
+    for method, values in asked.items():
+        for model, value in values.items():
+            cell = made(GRANTED, method=method, model=model)
+            (row,) = (json.loads(line) for line in (cell.path / "verdicts.jsonl").read_text().splitlines())
+            (cell.path / "verdicts.jsonl").write_text(json.dumps(row | {"objective": value}) + "\n")
+            cell.update(objective=dataclasses.replace(near, costed=method != "c").stored())
+    tables.write(tmp_path, None)
+    lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
+    assert [line.split(" | ")[-1] for line in lines] == ["10 (lr); 1 (rf) |", "20 (lr); 2 (rf) |", "4 (rf) |"]
+
+
 def test_a_metric_of_some_models_alone_has_no_mean(made: Made, tmp_path: Path) -> None:
     """As where one model's runs were scored again with more; what it is of is said below the table."""
     paths = ["metrics.validity.validity", "metrics.actionability.violations"]

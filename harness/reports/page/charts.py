@@ -79,7 +79,7 @@ def tradeoff(numbers: Numbers, dataset: str, across: Criterion, up: Criterion) -
             axis.scatter([], [], s=MARKER, label=_wrapped(str(name)), **style)  # of the legend
         if common:
             front = pareto(shown["x"], shown["y"], across.better, up.better)
-            where = "post" if across.better != up.better else "pre"
+            where = "post" if across.better == "lower" else "pre"  # what nobody reaches is above none of it
             axis.step(front["x"], front["y"], where=where, color=FRONT, lw=0.8, zorder=0)
         axis.margins(0.12)
         axis.locator_params(nbins=4)
@@ -204,10 +204,10 @@ def reached(study: Study, found: Sequence[Contest]) -> tuple[dict[str, np.ndarra
 
 
 def critical(standing: Standing, looks: Looks) -> Figure:
-    """Mean ranks on a line; a bar joins methods that Nemenyi's test does not tell apart."""
+    """The test's own mean ranks on a line, 1 the best; a bar joins methods that Nemenyi's test does not tell apart."""
     assert standing.test is not None
     names = list(standing.test.pairs.columns)
-    ranks = best_first(standing.ranks[names])
+    ranks = best_first(standing.ranks[names].rank(axis=1))
     ranks.index = pd.Index([_wrapped(str(name), NAME) for name in ranks.index])
     known = dict(zip((_wrapped(str(name), NAME) for name in names), names, strict=True))
     test = standing.test.pairs.set_axis(list(known), axis=0).set_axis(list(known), axis=1)

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from harness.evaluation.statistics import Estimate
 from harness.reports.canvas import outline
-from harness.reports.markup import DASH, UNESCAPED, digits
+from harness.reports.markup import UNESCAPED, digits, figure
 from harness.reports.page.charts import look
 
 MANY = 12  # columns of a table that is set smaller
@@ -143,15 +143,6 @@ def count(value: float) -> str:
     ('0.123', '1234', '–')
     """
     return f"{value:.0f}" if float(value).is_integer() else digits(value)
-
-
-def figure(value: float) -> str:
-    """A number of three decimals; a dash for none.
-
-    >>> figure(0.1234), figure(-0.0001)
-    ('0.123', '0.000')
-    """
-    return DASH if math.isnan(value) else f"{round(value, 3) + 0.0:.3f}"
 
 
 def interval(estimate: Estimate) -> Markup:

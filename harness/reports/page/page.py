@@ -16,10 +16,11 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
 from harness.evaluation.study import Study
 from harness.reports import departures, stored
+from harness.reports.markup import figure
 from harness.reports.overview import overview
 from harness.reports.page import figures
 from harness.reports.page.against import FEW, compared, farthest
-from harness.reports.page.elements import Column, Names, count, figure, interval, markdown, table
+from harness.reports.page.elements import Column, Names, count, interval, markdown, table
 from harness.reports.page.which import recommendations
 from harness.reports.summary import line_of
 from harness.store import mlflow
