@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.check import check
 from harness.cli.calibrate import calibrate
 from harness.core.errors import HarnessError
+from harness.core.processes import be_command
 from harness.evaluation import merging
 from harness.evaluation.pace import METHODS, calibrations
 from harness.evaluation.stated import misstated
@@ -50,7 +51,12 @@ def _options() -> argparse.ArgumentParser:
     packing.set_defaults(act=_pack)
     unpacking = acts.add_parser("unpack", help="write the folder of a study again")
     unpacking.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
-    unpacking.add_argument("folder", type=Path, nargs="?", help="where to (default: results/NAME)")
+    unpacking.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        help=f"where to (default: of {PLACE} results/NAME, else beside the file)",
+    )
     unpacking.set_defaults(act=_unpack)
     joining = acts.add_parser("merge", help="bring the runs of several archives into one")
     joined = "archives with the same questions and estimators; where two have a run, the first has precedence"
@@ -129,4 +135,4 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    be_command(main)

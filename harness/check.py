@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import HarnessError, short
+from harness.core.processes import be_command
 from harness.core.wording import UNCHECKED
 from harness.evaluation import retrained
 from harness.evaluation.checker import ACCEPTED, FAULTS, judge
@@ -149,4 +150,4 @@ def proven_wrong(found: Sequence[StoredRun]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    be_command(main)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from harness.core.errors import HarnessError
 from harness.core.packages import CONF
+from harness.core.processes import be_command
 from harness.execution.start import start
 
 USAGE = """\
@@ -77,4 +78,4 @@ def _module(arguments: Sequence[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    be_command(main)

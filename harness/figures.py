@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.core.processes import be_command
 from harness.reports.figures import write
 from harness.reports.rebuild import asked, rebuild
 
@@ -12,4 +13,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    be_command(main)

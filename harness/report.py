@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.core.processes import be_command
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports.kept import keep
@@ -23,4 +24,4 @@ def _write(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    be_command(main)

@@ -1,19 +1,21 @@
-"""``python -m harness.site`` writes results/site: all studies and archives of a folder as pages to explore."""
+"""Write results/site: all studies and archives of a folder as pages to explore (``python -m harness.site``)."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
 from harness.core.errors import HarnessError
-from harness.reports.rebuild import command
+from harness.core.processes import be_command
 from harness.reports.site import build
 
 
 def main() -> int:
     """Write the site of a folder of results; the exit code is 1 where that cannot be done."""
-    parser = command("site", "Write SITE/index.html and all that it needs, from stored studies and archives.", "?")
-    home = Path(str(parser.parse_args().folder or "results").removeprefix("output_dir="))
+    parser = argparse.ArgumentParser(prog="python -m harness.site", description=__doc__)
+    parser.add_argument("folder", nargs="?", default="results", help="that of studies and archives (default: results)")
+    home = Path(parser.parse_args().folder.removeprefix("output_dir="))
     try:
         if not home.is_dir():
             raise HarnessError(f"there is no folder {home}; give the one with the studies, such as results.")
@@ -29,4 +31,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    be_command(main)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from harness.core.errors import HarnessError
+from harness.core.processes import be_command
 from harness.reports import departures, reproduction
 from harness.reports.rebuild import command, folders_of, rebuild
 from harness.reports.tables import write
@@ -53,4 +54,4 @@ def _depart(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    be_command(main)

@@ -37,9 +37,8 @@ PRINTED = {  # but for cells of notebooks, which print it themselves
 (LOANS,) = re.findall(r"```python\n(import numpy .+?)```", PROSE, re.S)  # makes the CSVs of the examples
 
 
-COMPOSED = [
-    text for part, text in FOUND if part in {"", ".explain"} and text.split()[0] not in {"list", "info", "warm"}
-]
+NO_SETTINGS = {"list", "info", "ui", "warm"}
+COMPOSED = [text for part, text in FOUND if part in {"", ".explain"} and text.split()[0] not in NO_SETTINGS]
 
 
 def words(arguments: str) -> list[str]:

@@ -11,7 +11,7 @@ import yaml  # type: ignore[import-untyped]
 
 from harness.core import packages
 from harness.core.described import described, sentence
-from harness.core.errors import choices
+from harness.core.errors import HarnessError, choices
 
 KINDS = {
     "datasets": "dataset", "models": "model", "methods": "method", "metrics": "metrics", "experiments": "experiment",
@@ -69,7 +69,17 @@ def plan(jobs: Sequence[Mapping[str, str]], settings: Sequence[Mapping[str, Any]
         Of each run, ``dataset``, ``model``, ``method``, and whatever else the sweep varies.
     settings
         Of each run, ``factuals``, ``n_factuals``, ``time_limit``, ``fit_time_limit``, ``group``, ``group_time_limit``.
+
+    Raises
+    ------
+    HarnessError
+        For a data set, model or method that there is not.
     """
+    for group in ("dataset", "model", "method"):
+        known = [path.stem for folder in folders for path in sorted((folder / group).glob("*.yaml"))]
+        for name in dict.fromkeys(job[group] for job in jobs):
+            if name not in known:
+                raise HarnessError(f"there is no {group} {name!r}; {choices(name, known)}.")
     tasks = dict.fromkeys((job["dataset"], job["model"]) for job in jobs)
     methods = dict.fromkeys(job["method"] for job in jobs)
     about = dict(_choices("method", folders))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from harness.cli import composition, environments, listing, plugins, warm
+from harness.cli import composition, environments, listing, plugins, ui, warm
 from harness.cli.arguments import readable, sentence
 from harness.cli.process import log, study_name, talk
 from harness.cli.sweep import Sweep
@@ -30,6 +31,7 @@ from harness.core.packages import CONF
 CLUSTERS = {"ray", "submitit"}  # modules of the errors that end a sweep with one of its runs
 INFO = "harness.cli.info"  # imported only where it is asked for, as it loads pooch, psutil and numba
 
+sys.warnoptions.append("ignore:resource_tracker")  # after Ctrl-C, of joblib's semaphores, which are freed anyway
 # Where a job runs in another process, importing this module is all the set-up it gets.
 composition.quicken()
 OmegaConf.register_new_resolver("study_name", lambda *, _root_: study_name(_root_.study, _root_.hydra), replace=True)
@@ -39,28 +41,8 @@ OmegaConf.register_new_resolver("cores", lambda jobs, threads: int(jobs) * int(t
 def main() -> None:
     """Run the command line. The exit code is 1 where a cell failed or a method refused, 130 after Ctrl-C."""
     talk()
-    if sys.argv[1:] == ["--version"]:
-        print(f"ce-harness {packages.version('ce-harness')}")
-        return
-    if sys.argv[1:] == ["info"]:
-        print(*import_module(INFO).lines(), sep="\n")
-        return
-    if sys.argv[1:] == ["warm"]:
-        warm.compile_all()
-        return
-    if sys.argv[1:2] == ["environments"]:
-        _environments(sys.argv[2:])
-        return
-    if sys.argv[1:2] == ["list"]:
-        _list(sys.argv[2:])
-        return
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, and are printed as one sentence
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
     try:
-        sys.argv[1:] = [readable(argument) for argument in extend(sys.argv[1:])]
-        Plugins.instance().register(SearchPath)
-        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(run_job)()
+        _run()
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
@@ -77,7 +59,36 @@ def main() -> None:
         log.debug("%s", fault)
         log.error(lost, next(filter(None, reversed(str(fault).splitlines())), type(fault).__name__))
         sys.exit(1)
-    sys.exit(1 if Sweep.faults else 0)
+    if Sweep.faults:
+        sys.exit(1)
+
+
+def _run() -> None:
+    """Do what the command line says."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"ce-harness {packages.version('ce-harness')}")
+        return
+    if sys.argv[1:] == ["info"]:
+        print(*import_module(INFO).lines(), sep="\n")
+        return
+    if sys.argv[1:] == ["warm"]:
+        warm.compile_all()
+        return
+    if sys.argv[1:2] == ["environments"]:
+        _said(lambda: environments.run(sys.argv[2:], packages.conf_folders()))
+        return
+    if sys.argv[1:2] == ["ui"]:
+        _said(lambda: ui.serve(sys.argv[2:]))
+        return
+    if sys.argv[1:2] == ["list"]:
+        _list(sys.argv[2:])
+        return
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, and are printed as one sentence
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
+    sys.argv[1:] = [readable(argument) for argument in extend(sys.argv[1:])]
+    Plugins.instance().register(SearchPath)
+    hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(run_job)()
 
 
 def _cause(fault: Exception) -> Exception:
@@ -93,10 +104,10 @@ def _cause(fault: Exception) -> Exception:
     return fault
 
 
-def _environments(arguments: list[str]) -> None:
-    """List, make or remove environments of methods."""
+def _said(act: Callable[[], object]) -> None:
+    """Do something; what cannot be done is a sentence, and exit code 1."""
     try:
-        environments.run(arguments, packages.conf_folders())
+        act()
     except (HarnessError, OSError) as fault:
         log.error("%s", fault)
         sys.exit(1)

@@ -27,6 +27,7 @@ from harness.core.errors import HarnessError
 
 STAMP = "%Y%m%d-%H%M%S"
 ONE = ("study", "output_dir", "dry")  # of a command, whose end is summed up once
+OURS = {"archives", "figures", "published", "site"}  # folders beside those of studies
 SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
 
 
@@ -124,6 +125,8 @@ def _refusal(config: DictConfig, jobs: list[list[str]]) -> str | None:
             return why
     if not re.fullmatch(r"\w[\w.-]*", name := study_name(config.study, config.hydra)):
         return f"study={name} does not fit; give a name of letters, digits, '_', '-' and '.'."
+    if name in OURS:
+        return f"study={name} does not fit, as what is made of all studies goes to a folder of this name; give another."
     if not isinstance(config.output_dir, str) or not config.output_dir.strip():
         return f"output_dir={config.output_dir or ''} does not fit; give the name of a folder."
     if not isinstance(config.dry, bool):

@@ -17,7 +17,7 @@ log = logging.getLogger("harness")
 
 
 def command(program: str, description: str, folders: str = "+") -> argparse.ArgumentParser:
-    """A command line that names result folders: one or more, or as many as ``folders`` says."""
+    """A command line that names studies: one or more, or as many as ``folders`` says."""
     parser = argparse.ArgumentParser(prog=f"python -m harness.{program}", description=description)
     named = "experiment=NAME or study=NAME, the folder results/NAME, or an archive"
     parser.add_argument("folder", nargs=folders, help=named)

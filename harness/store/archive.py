@@ -68,7 +68,7 @@ def pack(study: str, runs: Mapping[str, Path], sweeps: Iterable[Path], file: Pat
     """
     packed = _Packed()
     listed = {name: packed.run(name, folder) for name, folder in sorted(runs.items())}
-    notes = {path.name: packed.content(path) for path in sorted(sweeps)}
+    notes = {path.name: packed.content(path) for path in sorted(sweeps) if _belongs(path)}
     members = packed.members()
     manifest = {
         "format": FORMAT,
@@ -116,7 +116,7 @@ class _Packed:
         found = {}
         tables = {file: (table, form) for table, (file, form) in TABLES.items()}
         for path in sorted(folder.iterdir()):
-            if path.name in absent or path.suffix == ".tmp" or not path.is_file():
+            if path.name in absent or path.suffix == ".tmp" or not _belongs(path):
                 continue
             if path.suffix == ".skops" and not (entry and path.name == entry["file"]):
                 found[path.name] = self.estimator(path)
@@ -152,6 +152,21 @@ class _Packed:
         merged = {digest: content for _, named in sorted(self.contents.items()) for digest, content in named.items()}
         columns = {"sha256": pa.array(merged, pa.string()), "content": pa.array(merged.values(), pa.binary())}
         return {**tables, CONTENTS: tabled.written(pa.table(columns), {}), **dict(sorted(self.files.items()))}
+
+
+def _belongs(path: Path) -> bool:
+    """Whether something in a folder of answers is to be packed: files that are not hidden, as macOS leaves some.
+
+    Raises
+    ------
+    HarnessError
+        For a file that no archive may have.
+    """
+    if path.name.startswith(".") or not path.is_file():
+        return False
+    if not PLAIN.fullmatch(path.name) or path.name.lower().endswith(CODE):
+        raise HarnessError(f"{path} is none of a study's files; move it away.")
+    return True
 
 
 def published(meta: Mapping[str, Any]) -> set[str]:
@@ -405,7 +420,7 @@ def unpack(file: Path, folder: Path) -> None:
     HarnessError
         For an archive that cannot be read, and for a folder that holds answers.
     """
-    archive = Archive(file)
+    archive, folder = Archive(file), folder.resolve()
     if has_answers(folder):
         raise HarnessError(f"{folder} holds answers already; give another folder, or merge both.")
     folder.parent.mkdir(parents=True, exist_ok=True)

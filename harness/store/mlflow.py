@@ -32,6 +32,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import ArgumentError, DatabaseError
 
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # read where MLflow is imported
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # what is run here is nobody else's business
 from mlflow import MlflowClient
 from mlflow.data.code_dataset_source import CodeDatasetSource
 from mlflow.data.meta_dataset import MetaDataset
@@ -46,10 +47,8 @@ from harness.core.packages import commit
 
 DIGEST = 36  # characters that MLflow keeps of a hash
 LONGEST = 6000  # characters of a parameter or tag: what its stores hold
-LIGHT = (
-    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false {mlflow} ui --workers 1"  # a third of the time, a quarter of the memory
-)
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # or MLflow guesses, and may open the pages of agents
+ODD = re.compile(r"[?%]")  # what in the path of a store would be read otherwise
 UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no parameter's name
 
 HEADLINES = (  # metrics whose names have no "/": MLflow's first section of charts in the view below, in this order
@@ -128,6 +127,9 @@ def prepare(folder: Path) -> None:
     ``mlruns``.
     """
     ours = f"sqlite:///{folder.resolve() / 'mlflow.db'}"
+    if "MLFLOW_TRACKING_URI" not in os.environ and (odd := ODD.search(ours)):
+        remedy = f"as an address has no {odd[0]!r}; go to a folder of another name, or set MLFLOW_TRACKING_URI"
+        raise HarnessError(f"MLflow's store cannot lie in {folder.resolve()}, {remedy}.")
     os.environ.setdefault("MLFLOW_TRACKING_URI", ours)
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", RETRIES)
@@ -374,8 +376,8 @@ def page(experiment: str) -> str:
     store = os.environ["MLFLOW_TRACKING_URI"]
     if store.startswith(SERVED):
         return f"open {store.rstrip('/')}{identity}"
-    server = LIGHT.format(mlflow=f"{shlex.quote(sys.executable)} -m mlflow")  # wherever PATH leads
-    return f"{server} --backend-store-uri {shlex.quote(store)}   then open http://127.0.0.1:5000{identity}"
+    server = f"MLFLOW_TRACKING_URI={shlex.quote(store)} {shlex.quote(sys.executable)} -m harness ui"  # from anywhere
+    return f"{server}   then open http://127.0.0.1:5000{identity}"
 
 
 def there() -> bool:

@@ -62,7 +62,7 @@ def experiment(client: MlflowClient) -> str:
 @pytest.fixture(scope="module")
 def server(swept: Path) -> Iterator[str]:
     """MLflow's own server, with the settings that the README gives."""
-    with served(swept, "ui", "--backend-store-uri", f"sqlite:///{swept / 'mlflow.db'}") as address:
+    with served(swept, "ui", module="harness") as address:
         yield address
 
 

@@ -212,6 +212,28 @@ def test_a_study_that_cannot_be_shown_is_left_out(
     assert [study["name"] for study in studies] == ["<b>"]
 
 
+@pytest.mark.parametrize("content", ["factual\n", 'factual,coverage\n"1,2\n'], ids=["no columns", "an open quote"])
+def test_a_damaged_folder_is_left_out(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = results(tmp_path)
+    odd = ran(home / "odd", [GRANTED] * 3, method="one")
+    (odd.path / "scores.csv").write_text(content)
+    assert built(home, monkeypatch) == 0
+    assert "odd is left out: " in caplog.text
+    assert [study["name"] for study in data(home / "site" / "data" / "studies.js")] == ["<b>"]
+
+
+def test_answers_in_the_folder_of_the_pages_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = results(tmp_path)
+    run = ran(home / "site", [GRANTED] * 3, method="one")
+    assert built(home, monkeypatch) == 1
+    assert "holds answers, and is where the pages go; give that study another name." in capsys.readouterr().err
+    assert (run.path / "rows.jsonl").is_file()
+
+
 def test_what_features_may_be_is_said_of_each_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two studies of one data set, in the second of which the age may not change."""
     home = results(tmp_path)

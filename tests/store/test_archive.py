@@ -100,6 +100,33 @@ def test_what_was_packed_comes_back(study: Path, packed: Path, tmp_path: Path) -
         np.testing.assert_array_equal(ours.classifier.score(frame), theirs.classifier.score(frame))
 
 
+@pytest.mark.parametrize("named", [".", "..", "new"])
+def test_an_archive_is_unpacked_into_the_folder_that_is_named(
+    named: str, made: Path, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (inner := tmp_path / "outer" / "inner").mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert command.main(["unpack", str(packed), named]) == 0
+    assert {path.name for path in (inner / named).resolve().iterdir()} - {"inner"} == {"answers", "sweeps"}
+    assert len(stored_runs(inner / named)) == len(stored_runs(made))
+
+
+def test_what_a_system_leaves_is_not_packed_and_other_files_are_named(
+    study: Path, packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As macOS does; the archive is that of the study without."""
+    run = next((study / "answers").iterdir())
+    for folder in (run, study / "sweeps"):
+        (folder / ".DS_Store").touch()
+    (study / "sweeps" / "old").mkdir()
+    file = tmp_path / "toy.ceh"
+    assert command.main(["pack", str(study), str(file)]) == 0
+    assert file.read_bytes() == packed.read_bytes()
+    (run / "notes.py").touch()
+    assert command.main(["pack", str(study), str(file)]) == 1
+    assert f"{run / 'notes.py'} is none of a study's files; move it away." in capsys.readouterr().err
+
+
 def test_the_same_answers_give_the_same_bytes(
     study: Path, packed: Path, tmp_path: Path, problem_of: Callable[[str], Problem]
 ) -> None:

@@ -49,7 +49,7 @@ ADDRESS = "/#/experiments/7/runs?viewStateShareKey=ce-harness"
     [
         ("http://host:5000/", f"open http://host:5000{ADDRESS} "),
         ("https://host/mlflow", f"open https://host/mlflow{ADDRESS} "),
-        ("sqlite:////a b/mlflow.db", f"'sqlite:////a b/mlflow.db'   then open http://127.0.0.1:5000{ADDRESS} "),
+        ("sqlite:////a b/mlflow.db", f"{sys.executable} -m harness ui   then open http://127.0.0.1:5000{ADDRESS} "),
     ],
 )
 def test_the_page_is_that_of_the_store(store: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_the_page_is_that_of_the_store(store: str, expected: str, monkeypatch: p
     monkeypatch.setattr(mlflow, "_reach", lambda uri: None)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
     assert expected in mlflow.page("study")
-    assert ("--backend-store-uri" in mlflow.page("study")) == store.startswith("sqlite")
+    assert ("MLFLOW_TRACKING_URI='sqlite:////a b/" in mlflow.page("study")) == store.startswith("sqlite")
     assert "experiments" not in mlflow.page("another")
 
 
@@ -68,7 +68,7 @@ def test_the_command_runs_whatever_the_path(monkeypatch: pytest.MonkeyPatch) -> 
     """The shell that reads it may not find what this process finds."""
     monkeypatch.setattr(mlflow, "_client", lambda: SimpleNamespace(get_experiment_by_name=lambda name: None))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///mlflow.db")
-    assert f"{sys.executable} -m mlflow ui" in mlflow.page("study")
+    assert f"{sys.executable} -m harness ui" in mlflow.page("study")
 
 
 @pytest.fixture
@@ -252,6 +252,24 @@ def test_a_store_that_is_none_is_said_at_once(kind: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(mlflow, "_client", lambda: pytest.fail("MLflow is asked"))
     with pytest.raises(HarnessError, match=rf"sqlite:///{store} cannot be used \(.*; make it a store"):
         mlflow.prepare(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a?b", "my%20data"])
+def test_a_folder_whose_name_no_address_holds_is_refused_at_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLAlchemy would create a/mlflow.db beside it, or look for another folder for minutes."""
+    (tmp_path / name).mkdir()
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr(mlflow, "_client", lambda: pytest.fail("MLflow is asked"))
+    with pytest.raises(HarnessError, match=r"cannot lie in .*; go to a folder of another name, or set"):
+        mlflow.prepare(tmp_path / name)
+    assert "MLFLOW_TRACKING_URI" not in os.environ
+
+
+def test_mlflow_tells_its_makers_nothing() -> None:
+    """Read when it is imported; under pytest and CI it says nothing anyhow."""
+    assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
 
 
 def test_the_commit_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,13 @@ from pathlib import Path
 
 
 @contextmanager
-def served(folder: Path, *arguments: str) -> Iterator[str]:
-    """The address of ``mlflow ARGUMENTS``, started in a folder with the settings that the README gives."""
+def served(folder: Path, *arguments: str, module: str = "mlflow") -> Iterator[str]:
+    """The address of ``mlflow ARGUMENTS``, or of another module's, started in a folder as the pages say."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "mlflow", *arguments, "--workers", "1", "--port", str(port)]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    command = [sys.executable, "-m", module, *arguments, "--workers", "1", "--port", str(port)]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -26,7 +26,7 @@ from harness.reports.page.elements import Names, markdown
 from harness.reports.site.board import board, choices, views
 from harness.reports.site.catalogue import data, methods
 from harness.reports.site.questions import Asked, answers, questions
-from harness.store.archive import in_cache, studies
+from harness.store.archive import has_answers, studies
 
 log = logging.getLogger("harness")
 
@@ -56,6 +56,8 @@ def write(home: Path) -> str:
     HarnessError
         Where there is no study that is finished and scored, and for an archive that cannot be read.
     """
+    if has_answers(home / NAME):
+        raise HarnessError(f"{home / NAME} holds answers, and is where the pages go; give that study another name.")
     found = _numbers(home)
     with tempfile.TemporaryDirectory(dir=home, prefix=".site-") as temporary:
         made = Path(temporary) / NAME
@@ -78,8 +80,6 @@ def _numbers(home: Path) -> list[Numbers]:
         try:
             found.append(Numbers(Study.of(folder)))
         except Exception as fault:
-            if not (in_cache(folder) or isinstance(fault, HarnessError)):
-                raise
             _leave_out(folder.name, fault)
     if not found:
         raise HarnessError(NONE.format(home))
@@ -90,7 +90,7 @@ def _numbers(home: Path) -> list[Numbers]:
 
 def _leave_out(name: str, fault: Exception) -> None:
     """Say that a study is not in the site, and why."""
-    why = fault if isinstance(fault, HarnessError) else f"it is damaged ({short(fault)}); get or pack it again."
+    why = fault if isinstance(fault, HarnessError) else f"it is damaged ({short(fault)}); get or make it again."
     log.warning("%s is left out: %s", name, why)
 
 
@@ -103,8 +103,6 @@ def _fill(site: Path, home: Path, given: Sequence[Numbers]) -> list[Numbers]:
         try:
             _study(folder, f"{len(found)}", numbers)
         except Exception as fault:
-            if not any(run.packed for entry in numbers.study.entries for run in entry.runs):
-                raise
             shutil.rmtree(folder)
             _leave_out(numbers.study.name, fault)
         else:

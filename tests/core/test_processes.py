@@ -1,0 +1,43 @@
+"""How a command ends that is interrupted."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = """
+import tempfile, time
+from harness.core.processes import be_command
+
+def main():
+    with tempfile.TemporaryDirectory(dir="."):
+        print("ready", flush=True)
+        time.sleep(60)
+
+be_command(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")],
+    ids=["SIGINT", "SIGTERM"],
+)
+def test_a_command_that_is_ended_leaves_nothing_behind(
+    how: signal.Signals, code: int, said: str, tmp_path: Path
+) -> None:
+    """Neither a traceback nor a temporary folder."""
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMAND], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(how)
+        assert process.wait(30) == code
+        assert process.stderr.read() == said
+    assert not list(tmp_path.iterdir())
