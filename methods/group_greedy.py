@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.core.gaps import same
 from harness.core.method import Deadline
 from harness.core.numbers import check_least
 from harness.core.objective import Limit, Objective, Term
@@ -74,6 +75,12 @@ class GroupGreedy:
         return _Greedy(self, one_class(problem))
 
 
+def _differing(one: pd.DataFrame, points: pd.DataFrame) -> np.ndarray:
+    """Which features of some points have another value than a row, to the last bit; bool, shape (points, features)."""
+    found = [[not same(value, own) for value in points[name]] for name, own in one.iloc[0].items()]
+    return np.array(found, dtype=bool).T
+
+
 class _Greedy:
     def __init__(self, method: GroupGreedy, problem: Problem) -> None:
         self.method, self.problem = method, problem
@@ -107,7 +114,7 @@ class _Greedy:
         for place in range(len(profiles)):
             one = profiles.iloc[[place]]
             changed = space.changed(one, points)
-            differs.append(changed)
+            differs.append(_differing(one, points))
             kept = [not broken for broken in space.breaches(one, points)] if space.relations else True
             serves.append((space.reached(one, encoded) | ~changed).all(axis=1) & kept)
         found = self._cover(np.stack(differs, axis=1), np.stack(serves, axis=1))

@@ -269,13 +269,15 @@ class Space:
     def reached(self, factual: pd.DataFrame, encoded: np.ndarray) -> np.ndarray:
         """Which features of scaled rows hold a value that a *changed* feature may take, bool, shape (rows, features).
 
-        As ``reach``, but without the ranks inside it that an ordinal feature's ``order`` leaves out.
+        As ``reach``, but without the ranks inside it that an ordinal feature's ``order`` leaves out, and without codes.
         """
         low, high = self.reach(factual)
         found = []
         for feature, columns in zip(self.features, self.slices, strict=True):
             block = encoded[:, columns]
             within = ((block >= low[columns] - COORDINATE_TIE) & (block <= high[columns] + COORDINATE_TIE)).all(axis=1)
+            for code in feature.special:
+                within &= np.abs(block[:, 0] - (code - feature.scale[0]) / feature.range) > COORDINATE_TIE
             if feature.loses:
                 within |= np.isnan(block[:, 0])
             if feature.kind is Kind.ORDINAL and feature.actionability is Actionability.CONDITIONAL:

@@ -25,6 +25,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from harness.core.errors import HarnessError, choices, short
+from harness.core.processes import killed_by
 from harness.models.addresses import SCHEMA, with_todays_addresses
 from harness.models.runtime.source import SUFFIXES
 from harness.models.scorecard import as_scorecard
@@ -320,6 +321,8 @@ def _unpickle(path: Path, trust: bool) -> Any:
             f"{path} is a pickle, and reading one runs code of whoever made it; {CONVERT}, or set model.trust=true "
             f"if you trust its maker."
         )
+    if (how := killed_by(lambda: joblib.load(path))) is not None:
+        raise HarnessError(f"{path} is damaged: a process that unpickles it ends by {how}; save the model again.")
     try:
         loaded = joblib.load(path)
         _check_trees(loaded)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from harness.core.conflict import conflict_text, groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError, check_choices, choices
@@ -25,6 +26,7 @@ from harness.core.target import Interval, Label, Probability
 from harness.core.tolerances import COST_TIE, MARGIN, OPTIMALITY_GAP, SCORE_TIE
 from harness.models.card import card_of
 from methods.estimators.raw_target import raw_interval
+from methods.estimators.trees import DOUBLE, LINK
 from methods.scorecard import kernels
 from methods.scorecard.milp import ScorecardProgram
 from methods.scorecard.moves import MoveFinder, Moves, closeness_factor, opened, optbinning_spread, spread, table_of
@@ -302,6 +304,9 @@ def _rules(method: Scorecard, problem: Problem) -> Rules:
     separated = "features" in method.diversity, "values" in method.diversity
     terms = abs(card.intercept) + sum(float(np.abs(v.contributions).max()) for v in card.variables)
     room = max(SCORE_TIE * (1.0 + terms), ends.rounding)
+    for end in (ends.low, ends.high) if classifier.classes else ():
+        if math.isfinite(end):  # near 0 and 1 a probability's own rounding is worth more
+            room = max(room, LINK * DOUBLE / max(float(expit(end) * expit(-end)), DOUBLE))
     low = ends.low + (method.margin if method.keeps_away(problem) else 0.0) - room
     return Rules(low, ends.high + room, most, *separated, link, outcome, room)
 
@@ -345,9 +350,9 @@ class _Explainer:
             conflict = self._conflict(origin, len(found.choices) + 1, deadline)
             filler = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=_nothing(len(found.choices), conflict))
         else:
-            further = "no further one" if found.choices else "nothing"
-            detail = f"{further} was found within the time limit"
-            filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail=detail)
+            further, late = "no further one" if found.choices else "nothing", deadline.passed
+            detail = f"{further} was found{' within the time limit' if late else ''}"
+            filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT if late else Reason.FINISHED, detail=detail)
         answers, trace = self._answers(origin, moves, found)
         return Explanation(tuple(answers), conflict or (), tuple(trace)).padded(n, filler)
 

@@ -132,7 +132,7 @@ class ScorecardProgram:
                 program.add(t <= 1)
         program.add(sum(z) + sum(slides) <= rules.most)
         program.add(sum(z) >= 1)
-        score = self.moves.score + sum(self.gain[o] * z[o] for o in self.options)
+        score = self.moves.score + sum(self.gain[o] * z[o] for o in self.options if self.gain[o])
         if math.isfinite(rules.low):
             program.add(score >= rules.low)
         if math.isfinite(rules.high):

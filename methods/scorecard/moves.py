@@ -15,6 +15,7 @@ from harness.core.space import Actionability, Feature, Kind, Space
 from harness.models.card import Bin, Card, Variable
 
 FLOOR = 0.01  # of its range: the least MAD of a feature's values that divides
+DOUBLE = float(np.finfo(np.float64).eps)
 RIDGE = 1e-6  # of the mean variance, where values do not vary independently
 
 
@@ -269,9 +270,12 @@ def optbinning_spread(card: Card) -> np.ndarray:
 def closeness_factor(values: np.ndarray) -> np.ndarray:
     r"""L, lower triangular with :math:`LL^T = \Sigma^{-1}`, of the training rows' values, in table order.
 
-    Where :math:`\Sigma` is singular, a millionth of the mean variance is added to each variance.
+    Where :math:`\Sigma` is singular, a millionth of the mean variance is added to each variance, and a millionth where
+    nothing varies, as in a single row.
     """
-    covariance = np.atleast_2d(np.cov(values, rowvar=False))
+    covariance = np.atleast_2d(np.cov(values, rowvar=False)) if len(values) > 1 else np.zeros((values.shape[1],) * 2)
+    varies = np.diag(covariance) > (DOUBLE * np.abs(values).max(axis=0)) ** 2  # by more than rounding
+    covariance = np.where(np.outer(varies, varies), covariance, 0.0)
     if np.linalg.cond(covariance) > 1.0 / RIDGE**2:
         covariance = covariance + (RIDGE * float(np.mean(np.diag(covariance))) or RIDGE) * np.eye(len(covariance))
     return np.linalg.cholesky(np.linalg.inv(covariance))

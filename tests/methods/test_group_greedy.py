@@ -160,6 +160,40 @@ def test_some_of_a_group_may_be_left_out() -> None:
     assert [point.row for point in found.points] == [{"a": 1, "b": 1, "c": 0}] * len(found.points)
 
 
+def coded(first: float, second: float, **actionability: str) -> tuple[Any, Problem]:
+    """Two people who differ in a number of which -9 is a code, and what they ask: b alone decides."""
+    space = Space(
+        (
+            Feature("a", "continuous", scale=(-20, 10), bounds=(0, 10), special=(-9,), **actionability),
+            Feature("b", "integer", scale=(0, 10), bounds=(0, 10)),
+        )
+    )
+    train = space.frame({"a": a, "b": b} for a in (-9.0, -20.0, 1.0, first, second) for b in (3, 8))
+    model = LogisticRegression().fit(space.encode(train), train["b"] > 5)
+    classifier = Classifier(model, space_inputs(space), ("no", "yes"))
+    people = space.frame([{"a": first, "b": 3}, {"a": second, "b": 3}])
+    return people, Problem(space, classifier, train, classifier.predict(train), Label("yes"))
+
+
+def test_nobody_is_given_a_code() -> None:
+    """A point made of one person who has it serves nobody who has another number."""
+    people, question = coded(-9.0, -20.0)
+    found = GroupGreedy(2).fit(question).explain_group(people, rng(), soon())
+    assert sorted(found.assignment) == [0, 1]
+    points = question.space.frame([found.points[found.assignment[i]].row for i in (0, 1)])
+    for place in (0, 1):
+        assert not question.space.violations(people.iloc[[place]], points.iloc[[place]])[0]
+
+
+def test_changes_are_counted_to_the_last_bit() -> None:
+    """As the checker does: who differs by rounding in one number shares no point within one change."""
+    people, question = coded(0.3, 0.1 + 0.2, actionability="immutable")
+    found = GroupGreedy(1).fit(question).explain_group(people, rng(), soon())
+    assert found.changed == (("b",), ("b",))
+    rows = people.to_dict("records")
+    assert all(found.points[found.assignment[i]].row["a"] == rows[i]["a"] for i in (0, 1))
+
+
 @pytest.mark.parametrize("t_max", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_cover_keeps_to_the_limit(t_max: int, seed: int) -> None:

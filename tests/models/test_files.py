@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -226,6 +227,20 @@ def test_a_tree_that_points_outside_itself_is_refused(tmp_path: Path, model: Any
     io.dump(model, path)
     with pytest.raises(HarnessError, match="is damaged"):
         from_file(path, SPACE, FRAME, ("bad", "good"))
+
+
+class Deadly:
+    def __reduce__(self) -> Any:
+        return exec, ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no copy of a process is made")
+def test_a_pickle_that_ends_its_process_is_refused(tmp_path: Path) -> None:
+    """As a damaged array of joblib's may; the process that asks goes on."""
+    path = tmp_path / "model.pkl"
+    path.write_bytes(pickle.dumps(Deadly()))  # code that is trusted
+    with pytest.raises(HarnessError, match=r"is damaged: a process that unpickles it ends by SIGSEGV"):
+        from_file(path, SPACE, FRAME, ("bad", "good"), trust=True)
 
 
 def test_a_tree_that_counts_more_nodes_than_it_has_is_refused() -> None:

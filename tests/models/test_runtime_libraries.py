@@ -199,11 +199,18 @@ def test_a_file_that_is_no_catboost_model_is_one_sentence(tmp_path: Path, monkey
         asked(tmp_path / "no.cbm")
 
 
-def test_a_catboost_file_with_another_bit_ends_no_process_of_ours(tmp_path: Path) -> None:
-    """Of an offset, by which CatBoost reads beyond the file: that ends its process, or gives numbers, as memory is."""
+@pytest.mark.parametrize(
+    ("name", "place", "bit"),
+    [("", 8453, 128), ("_number", 7993, 128), ("_number", 8021, 64), ("_three", 10486, 16)],
+)
+def test_a_catboost_file_with_another_bit_ends_no_process_of_ours(
+    name: str, place: int, bit: int, tmp_path: Path
+) -> None:
+    """Of an offset, by which CatBoost reads or writes beyond the file: that ends its process, or gives numbers, as
+    memory is; or of a split on a column that there is not."""
     pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
-    content = bytearray((FOLDER / "catboost.cbm").read_bytes())
-    content[8453] ^= 128
+    content = bytearray((FOLDER / f"catboost{name}.cbm").read_bytes())
+    content[place] ^= bit
     (tmp_path / "no.cbm").write_bytes(content)
     with contextlib.suppress(HarnessError):
         asked(tmp_path / "no.cbm")

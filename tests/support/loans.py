@@ -57,10 +57,10 @@ def read(path: Path, **options: Any) -> Classifier:
 
 
 class Payload:
-    """Creates a file when it is unpickled."""
+    """Creates a folder whenever it is unpickled."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.target),)
+        return os.makedirs, (str(self.target), 0o777, True)

@@ -23,7 +23,13 @@ from harness.models.runtime.engine import LOGITS, Engine, Predicted
 from harness.models.runtime.optional import library
 from harness.models.runtime.records import DOUBLE, FlatTree, Split, Trees, flat_tree
 
-READING = "import sys, catboost; catboost.CatBoost().load_model(blob=sys.stdin.buffer.read())"
+READING = """
+import sys, tempfile, catboost
+model = catboost.CatBoost()
+model.load_model(blob=sys.stdin.buffer.read())
+with tempfile.TemporaryDirectory() as folder:
+    model.save_model(f"{folder}/model.json", format="json")
+"""
 GREATEST = float(np.nextafter(np.finfo(np.float32).max, np.float32(0)))  # the border before gaps lies one beyond
 
 
@@ -62,12 +68,13 @@ class CatBoostEngine(Engine):
         if classes and not own:
             raise UnsupportedError("it predicts numbers, and the target has classes")
         self.labels, self.columns = tuple(own), tuple(feature.name for feature in features)
-        parts = Parts(described, features, self.coded)
-        try:
-            self.reading = _read(described, len(own) if len(own) > 2 else 1, self.classifier, parts)
-            self.decoder = Decoder(features, tuple(parts.inputs)) if features else None
-        except UnsupportedError as why:
-            self.reading = str(why)
+        with _read_by_catboost():
+            parts = Parts(described, features, self.coded)
+            try:
+                self.reading = _read(described, len(own) if len(own) > 2 else 1, self.classifier, parts)
+                self.decoder = Decoder(features, tuple(parts.inputs)) if features else None
+            except UnsupportedError as why:
+                self.reading = str(why)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_model": None}
@@ -122,6 +129,8 @@ def _read_by_catboost() -> Iterator[None]:
     """What CatBoost says of a damaged file, which it may read in part, as ``UnsupportedError``."""
     try:
         yield
+    except UnsupportedError:
+        raise
     except Exception as fault:
         raise UnsupportedError(f"it is no CatBoost model ({short(fault)})") from fault
 

@@ -239,7 +239,8 @@ def read(graph: Graph, score: str, label: str | None, classes: int) -> Layers | 
     UnsupportedError
         Naming what is neither an affine map, a ReLU nor a sum of trees, without a full stop.
     """
-    found = graph.value(score)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a damaged file: its predictions tell
+        found = graph.value(score)
     if isinstance(found, Texts):
         raise UnsupportedError("its scores are texts")
     if label is not None and graph.value(graph.decides(label)) is not found:

@@ -1,0 +1,82 @@
+"""Scorecards at the edges: features without a weight, rows that do not vary, probabilities close to 1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.scorecards import ask, toy, undesired
+
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label, Probability
+from harness.models.card import Bin, Card, Variable
+from harness.models.scorecard import ScorecardClassifier
+from methods.scorecard import Scorecard
+from methods.scorecard.moves import closeness_factor
+
+ENGINES = ("search", "milp")
+
+
+def posed(values: dict[str, tuple[float, float]], target: Label | Probability, **weights: float) -> Problem:
+    """Features of 0 and 1, each with the weights of evidence of both, and with a coefficient of 1 or another."""
+    space = Space(tuple(Feature(name, "integer", scale=(0, 1), bounds=(0, 1)) for name in values))
+    bins = (Bin("interval", high=1.0), Bin("interval", low=1.0), Bin("missing"))
+    variables = [
+        Variable(n, bins, np.array([*pair, 0.0]), weights.get(n, 1.0), np.zeros(3)) for n, pair in values.items()
+    ]
+    model = ScorecardClassifier()
+    model.card_, model.classes_ = Card(tuple(variables), 0.0, True), np.array([0, 1])
+    rows = space.frame([dict.fromkeys(values, value) for value in (0, 1)])
+    classifier = Classifier(model, model.card_.inputs(space), ("no", "yes"))
+    return Problem(space, classifier, rows, np.array(["no", "yes"], object), target)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_features_without_a_weight_lead_nowhere(engine: str) -> None:
+    """Only such a one may change: there is no counterfactual, and no program without a column."""
+    problem = posed({"a": (-1.0, 2.0), "b": (-1.0, 1.0)}, Label("yes"), b=0.0)
+    space = problem.space.replace({"a": {"actionability": "immutable"}})
+    (answer,) = ask(Scorecard(engine=engine), replace(problem, space=space), problem.train.iloc[[0]], 1).answers
+    assert answer.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_rows_that_do_not_vary_have_a_closeness(rows: int) -> None:
+    """A single one, and equal ones: both engines prove the same."""
+    problem = toy(0, Label("yes"))
+    (factual,) = undesired(problem, 1)
+    alike = replace(problem, train=problem.train.iloc[[0] * rows].reset_index(drop=True), labels=problem.labels[:1])
+    answers = [ask(Scorecard(engine=name), alike, factual, 1).answers[0] for name in ENGINES]
+    assert {answer.status for answer in answers} == {Status.OPTIMAL}
+    assert answers[0].objective == pytest.approx(answers[1].objective)
+
+
+def test_a_variance_of_rounding_is_none() -> None:
+    """Five times .49 have one of 1e-33, whose inverse would be all that counts."""
+    values = np.tile([0.49, -0.61], (5, 1))
+    assert 0 < np.cov(values, rowvar=False)[0, 0] < 1e-30
+    assert np.allclose(closeness_factor(values), closeness_factor(values[:1]))
+    mixed = np.column_stack([np.arange(5.0), values])
+    assert np.isfinite(factor := closeness_factor(mixed)).all()
+    assert factor.max() < 1e4
+
+
+@pytest.mark.parametrize("far", [1e-9, 1e-10, 1e-11, 1e-12])
+@pytest.mark.every(1)
+def test_what_the_model_gives_is_not_called_impossible(far: float) -> None:
+    """A probability of at least 1 - ``far``, by scores about its end: what the model itself gives is found."""
+    low, given = 1.0 - far, 0
+    end = float(np.log(low) - np.log1p(-low))
+    for beside in np.linspace(-6e-16, 6e-16, 41) / far:
+        problem = posed({"x": (0.0, end + beside)}, Probability("yes", low, 1.0))
+        (answer,) = ask(Scorecard({"proximity": 1}), problem, problem.train.iloc[[0]], 1).answers
+        if problem.valid(problem.train)[1]:
+            given += 1
+            assert answer.row == {"x": 1}
+        else:
+            assert answer.row is None
+    assert 10 < given < 31
