@@ -276,7 +276,7 @@ class Space:
         for feature, columns in zip(self.features, self.slices, strict=True):
             block = encoded[:, columns]
             within = ((block >= low[columns] - COORDINATE_TIE) & (block <= high[columns] + COORDINATE_TIE)).all(axis=1)
-            for code in feature.special:
+            for code in feature.special if feature.numeric else ():
                 within &= np.abs(block[:, 0] - (code - feature.scale[0]) / feature.range) > COORDINATE_TIE
             if feature.loses:
                 within |= np.isnan(block[:, 0])

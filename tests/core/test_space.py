@@ -38,7 +38,8 @@ def features(draw: st.DrawFn, name: str) -> Feature:
     free = [Actionability.FREE, Actionability.IMMUTABLE, Actionability.CONDITIONAL]
     actionability = draw(st.sampled_from(free if kind is Kind.CATEGORICAL else list(Actionability)))
     order = tuple(draw(st.permutations(levels)))[: draw(st.integers(1, len(levels)))]
-    return Feature(name, kind, levels, actionability=actionability, order=order)
+    special = tuple(draw(st.lists(st.sampled_from(levels), max_size=1))) if kind is Kind.CATEGORICAL else ()
+    return Feature(name, kind, levels, actionability=actionability, order=order, special=special)
 
 
 @st.composite
@@ -116,10 +117,12 @@ def test_reach_and_violations_agree_with_the_checker(data: st.DataObject) -> Non
     low, high = space.reach(factual)
     encoded = space.encode(frame)[0]
     inside = (low - COORDINATE_TIE <= encoded) & (encoded <= high + COORDINATE_TIE)
-    for feature, columns in zip(space.features, space.slices, strict=True):
+    reached = space.reached(factual, encoded[None])[0]
+    for feature, columns, within in zip(space.features, space.slices, reached, strict=True):
         old, new = origin[feature.name], row[feature.name]
         if old == new:
             continue
+        assert within == allowed[feature.name]
         if feature.numeric:
             assert allowed[feature.name] == (bool(inside[columns].all()) and new not in feature.special)
         else:
