@@ -343,6 +343,8 @@ class _Explainer:
             if found.choices:
                 break
             none &= found.proven
+        if self._counts and self.setup.finder.beside(origin, moves):  # a move that is no change by the claim
+            found, none = replace(found, bound=-math.inf), False
         conflict: tuple[str, ...] | None = ()
         if len(found.choices) == n:
             filler = Answer(Status.GAVE_UP)
@@ -355,6 +357,12 @@ class _Explainer:
             filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT if late else Reason.FINISHED, detail=detail)
         answers, trace = self._answers(origin, moves, found)
         return Explanation(tuple(answers), conflict or (), tuple(trace)).padded(n, filler)
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the number of changes matters."""
+        weighed = any(form.weights[kernels.CHANGES] for form in self.method.forms(1))
+        return weighed or self.method.max_changes is not None
 
     def _best(self, setup: _Setup, origin: Mapping[str, Any], moves: Moves, n: int, deadline: Deadline) -> Sets:
         """The best set by one level of the hierarchy after another."""

@@ -65,6 +65,27 @@ def test_a_variance_of_rounding_is_none() -> None:
     assert factor.max() < 1e4
 
 
+def test_a_move_of_rounding_is_no_proof() -> None:
+    """From a number on a cut the last one before it is no change by distances, and one by the search: a cheaper answer
+    may be there, and so may one where the search has none."""
+    space = Space(tuple(Feature(name, "continuous", scale=(0, 2), bounds=(0, 2)) for name in "ab"))
+    bins = (Bin("interval", high=1.0), Bin("interval", low=1.0), Bin("missing"))
+    model = ScorecardClassifier()
+    variables = tuple(Variable(name, bins, np.array([1.0, 0.0, 0.0]), 1.0, np.zeros(3)) for name in "ab")
+    model.classes_ = np.array([0, 1])
+    for intercept, status in ((-0.5, Status.FOUND), (-1.5, Status.GAVE_UP)):
+        model.card_ = Card(variables, intercept, True)
+        factual = space.frame([{"a": 1.0, "b": 2.0}])
+        classifier = Classifier(model, model.card_.inputs(space), ("no", "yes"))
+        problem = Problem(space, classifier, factual, np.array(["no"], object), Label("yes"))
+        method = Scorecard({"changes": 1}, max_changes=1)
+        (answer,) = ask(method, problem, factual, 1).answers
+        assert (answer.status, answer.bound) == (status, None)
+        near = space.frame([{"a": float(np.nextafter(1, 0)), "b": 0.5}])
+        assert problem.valid(near)[0]
+        assert method.objective(problem).exceeded(space, factual, near) == [[]]
+
+
 @pytest.mark.parametrize("far", [1e-9, 1e-10, 1e-11, 1e-12])
 @pytest.mark.every(1)
 def test_what_the_model_gives_is_not_called_impossible(far: float) -> None:
