@@ -1,4 +1,4 @@
-"""One explanation on the console: ``python -m harness.explain dataset=compas model=rf method=ce_ocl factual=3``."""
+"""One explanation on the console: ``python -m harness.explain dataset=compas model=rf method=ce_ocl factual=2872``."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ usage: python -m harness.explain factual=ROW|FILE [plot=FILE] [SETTING=VALUE ...
 
 Prints what counterfactuals would change of one person. Nothing is stored, but the figure of plot=FILE.
 
-  factual=3            the number of a row of the dataset, as in stored answers; several: factual=[3,7]
+  factual=2872         the number of a row of the dataset, as in stored answers; several: factual=[2872,7]
   factual=people.csv   the people in a CSV file with the features as columns
   plot=person.svg      draw it, too: what changes, on the range and distribution of each feature; also .pdf and .png
   SETTING=VALUE        as for python -m harness, such as dataset, model, method, n_counterfactuals, desired, time_limit
 
 examples:
-  python -m harness.explain dataset=compas model=rf method=ce_ocl factual=3
-  python -m harness.explain dataset=compas model=rf method=ce_ocl factual=3 n_counterfactuals=3 desired="not High"
+  python -m harness.explain dataset=compas model=rf method=ce_ocl factual=2872
+  python -m harness.explain dataset=compas model=rf method=ce_ocl factual=2872 n_counterfactuals=3 desired="not High"
   python -m harness.explain dataset=csv dataset.path=loans.csv dataset.target=approved factual=people.csv
 
 python -m harness list methods names the methods, one line each; likewise datasets and models."""

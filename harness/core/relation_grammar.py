@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, NoReturn
 from harness.core.errors import DatasetError, choices
 from harness.core.feature import Feature, all_numbers
 from harness.core.relations import Change, Literal, Number, Quantity, Relation
+from harness.core.tolerances import COEFFICIENTS
 
 TOKEN = re.compile(
     r"""\s*(?:(?P<number>\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)(?![\w.])
@@ -245,7 +246,7 @@ class _Parser:
         if not all_numbers(feature.categories):
             return True
         known = {str(category) for category in feature.categories}
-        ordered = sign.text not in {"==", "!="} and feature.kind == "ordinal"
+        ordered = sign.text not in {"==", "!="} and feature.kind != "categorical"
         return not ordered and value.value in known and after.text not in {"+", "-", "*", "/"}
 
     def _category(self, feature: Feature, opposite: bool) -> Clauses:
@@ -280,7 +281,11 @@ class _Parser:
             self._fail("a comparison such as <=, or one of " + ", ".join(MOVES))
         found = []
         for (left, right), sign in zip(pairwise(sums), signs, strict=True):
-            found.append(_compared(_added(left, right, -1.0), OPPOSITE[sign] if opposite else sign))
+            difference = _added(left, right, -1.0)
+            least, most = COEFFICIENTS
+            if any(number and not least <= abs(number) <= most for number in difference.values()):
+                self._fail(f"numbers from {least:g} to {most:g} in size")
+            found.append(_compared(difference, OPPOSITE[sign] if opposite else sign))
         return _all(found, opposite)
 
     def _sum(self) -> Sum:

@@ -96,3 +96,7 @@ RADII_BEYOND = (2e-9, 1.5e-9, 1e-9)  # relative, beyond rho: tried in turn, abov
 NORM_ROUNDING = 1e-9  # relative excess of a norm that needs no further plane
 NORM_SOLVED = 1e-6  # the same where a program with the solver's tolerances adds the planes
 UNIT_EXACT = 1e-10  # a relaxed unit of a network this near to its true value is exact
+
+# Of models of other libraries, and of what a user writes.
+LIGHTGBM_ZERO = 1e-35  # in float32: LightGBM takes all numbers within it of 0 for 0
+COEFFICIENTS = (1e-100, 1e100)  # in size, of what a relation multiplies features with

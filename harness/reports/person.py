@@ -211,7 +211,7 @@ def _table(explanation: Explained) -> _Table:
         facts.append(["prediction", str(label), *("" if a is None else f"→ {a[1]}" for a in context.after)])
     if any(answer.objective is not None for answer in answers):
         facts.append(["objective", "", *("" if a.objective is None else objective_text(a.objective) for a in answers)])
-    else:
+    elif any(answer.row is not None for answer in answers):
         facts.append(["Gower distance", "", *(_distance(explanation, place) for place in range(len(answers)))])
     if any(answer.gap is not None for answer in answers):
         facts.append(["gap", "", *("" if answer.gap is None else number(round(answer.gap, 9)) for answer in answers)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,19 +31,21 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.errors import UnsupportedError
-from harness.core.tolerances import SCORE_INSET, SCORE_TIE
+from harness.core.tolerances import LIGHTGBM_ZERO, SCORE_INSET, SCORE_TIE
 from harness.models.runtime.estimators import RuntimeTrees
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 from methods.estimators.category_splits import CategorySplit, by_threshold
 from methods.estimators.optional import LightGBM, XGBoost
-from methods.estimators.tree_arrays import FlatTrees, Tree
+from methods.estimators.tree_arrays import FlatTrees, Tree, leaves_of
 
 CODED = "put a OneHotEncoder before it in the pipeline, and declare no categorical features"
 LINK = 4.0  # relative errors of one rounding that a probability may have
 PARTS = 1024  # of a leaf's share, of which sums are exact
 APART = 100  # insets that counted outputs are apart, at least
+LOOKED, LEAVES = 25, 32  # trees, and leaves of each, at whose ends what is read is compared with the library
 COMMON = 1000  # the greatest common denominator of leaf values that is looked for
 
+ZERO = float(np.float32(LIGHTGBM_ZERO))
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
 
 
@@ -291,7 +293,7 @@ def _(estimator: Any) -> Ensemble:
                 tree = Tree(*arrays[:5], (k,), arrays[5])
             trees.append(tree)
     model = Ensemble(tuple(trees), 1.0, np.ravel(estimator._baseline_prediction).astype(float), single=False)
-    return _confirmed(model, estimator, _of_sklearn)
+    return _confirmed(model, estimator, _of_sklearn, foreign=False)
 
 
 def _category_splits(estimator: Any, predictor: Any, column: np.ndarray) -> dict[int, CategorySplit]:
@@ -404,6 +406,13 @@ def _(estimator: Any) -> Ensemble:
     return _confirmed(model, estimator, lambda e, points: e.predict(points, raw_score=True))
 
 
+def _cut(threshold: float) -> float:
+    """The last number that LightGBM sends left: it takes all within ``ZERO`` of 0 for 0."""
+    if -ZERO <= threshold < 0:
+        return float(np.nextafter(-ZERO, -np.inf))
+    return ZERO if 0 <= threshold < ZERO else threshold
+
+
 def _lightgbm_tree(root: dict[str, Any], cuts: Sequence[float], output: int, name: str) -> Tree:
     """A tree of nested dictionaries, and the thresholds of its splits."""
     left, right, column, threshold, value = list[int](), list[int](), list[int](), list[float](), list[float]()
@@ -424,7 +433,7 @@ def _lightgbm_tree(root: dict[str, Any], cuts: Sequence[float], output: int, nam
         left.append(-1)
         right.append(-1)
         column.append(node["split_feature"] if inner else 0)
-        threshold.append(cuts[node["split_index"]] if inner else 0.0)
+        threshold.append(_cut(cuts[node["split_index"]]) if inner else 0.0)
         value.append(0.0 if inner else node["leaf_value"])
         # Where training saw none, a missing value is taken for 0.
         seen = inner and node["missing_type"] == "NaN"
@@ -450,11 +459,27 @@ def _allow(name: str, objective: str, *allowed: str) -> None:
         raise UnsupportedError(f"cannot read {name} with objective {objective!r}; allowed: {', '.join(allowed)}.")
 
 
-def _confirmed(model: Ensemble, estimator: Any, raw: Any) -> Ensemble:
-    """The ensemble, if its sum at a few points is the library's: formats change from version to version."""
-    points = np.vstack([np.zeros(estimator.n_features_in_), np.ones(estimator.n_features_in_)])
+def _corners(model: Ensemble, width: int) -> Iterator[np.ndarray]:
+    """Points at the last and at the first numbers of some leaves, 0 where a leaf says nothing of a column."""
+    seen, infinite = (np.float32, np.float32(np.inf)) if model.single else (np.float64, np.inf)
+    for tree in model.trees[:: -(-len(model.trees) // LOOKED)]:
+        for leaf in leaves_of(tree)[:LEAVES]:
+            last, first = np.zeros(width), np.zeros(width)
+            for column in {*leaf.above, *leaf.at_most}:
+                above, most = leaf.above.get(column, -math.inf), leaf.at_most.get(column, math.inf)
+                beyond = float(np.nextafter(seen(above), infinite)) if math.isfinite(above) else above
+                if known := [end for end in (most, beyond) if math.isfinite(end)]:
+                    last[column], first[column] = known[0], known[-1]
+            yield from (last, first)
+
+
+def _confirmed(model: Ensemble, estimator: Any, raw: Any, foreign: bool = True) -> Ensemble:
+    """The ensemble, if its sum at some points is the library's: formats change from version to version."""
+    width = estimator.n_features_in_
+    corners = _corners(model, width) if foreign else ()  # scikit-learn's own may split on codes of categories
+    points = np.vstack([np.zeros(width), np.ones(width), *corners])
     if model.takes_gaps:
-        points = np.vstack([points, np.full(estimator.n_features_in_, np.nan)])
+        points = np.vstack([points, np.full(width, np.nan)])
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # of names that an array has not
         expected = np.asarray(raw(estimator, points), dtype=float).reshape(len(points), -1)
     found = model.raw(points)

@@ -225,6 +225,22 @@ def test_a_number_that_cancels_out_is_one_of_a_relations_features() -> None:
     assert Space(tuple(FEATURES[name] for name in found.features), (found.text,)).relations == (found,)
 
 
+@pytest.mark.parametrize("levels", [(0, 1), (1, 0), (2.0, -1.0)])
+@pytest.mark.parametrize("kind", ["binary", "ordinal"])
+def test_two_numbers_are_compared_as_numbers(kind: str, levels: tuple[float, float]) -> None:
+    """However they are listed, and however the comparison is written."""
+    known = {"k": Feature("k", kind, levels)}
+    for text, compared in (
+        ("k <= {}", operator.le),
+        ("k + 0 <= {}", operator.le),
+        ("k < {}", operator.lt),
+        ("{} >= k", operator.le),
+    ):
+        relation = parse_relation(text.format(levels[0]), known)
+        for level in levels:
+            assert bool(relation.broken_by(pd.DataFrame({"k": [level]}))) != compared(level, levels[0]), (text, level)
+
+
 @pytest.mark.parametrize("levels", [(3, 2, 1), (1, 2, 3), (3.0, 2.0, 1.0)])
 def test_categories_that_are_numbers_are_compared_as_numbers(levels: tuple[Any, ...]) -> None:
     """Whatever their order, and however the comparison is written; equal ones are found by name or number."""
@@ -270,6 +286,10 @@ def test_rounding_breaks_nothing_and_strict_bounds_are_left() -> None:
         ("income <= 5 5", "position 13, '5': expected the end"),
         ("income * age <= 5", "position 10, 'age': expected a number; a product of features is not linear"),
         ("income / 0 <= 5", "position 10, '0': expected a number other than 0"),
+        ("income <= 1e400", "position 16, its end: expected numbers from 1e-100 to 1e+100 in size"),
+        ("1e308 * income <= 1e308", "expected numbers from 1e-100 to 1e+100 in size"),
+        ("income / 1e-320 >= 0", "expected numbers from 1e-100 to 1e+100 in size"),
+        ("age <= 1e200 * 1e200 * income <= 3", "expected numbers from 1e-100 to 1e+100 in size"),
         ("job <= 5", "position 5, '<=': expected == or !=; job is categorical, which has no order"),
         ("job + 1 <= 5", "position 1, 'job': expected a number; job is categorical; compare it by =="),
         ("job == nurse", "position 8, 'nurse': expected a category of job; allowed: none, clerk, truck driver"),

@@ -45,6 +45,8 @@ class Acts:
         return None
 
     def fit(self, problem: Problem) -> _Explainer:
+        if self.fit_act == "forget":
+            return None  # type: ignore[return-value]
         if self.fit_act:
             ACTS[self.fit_act](pd.DataFrame())
         return _Explainer(self, problem)
@@ -284,6 +286,7 @@ def test_a_leak_is_not_handed_on(problem: Problem, factuals: pd.DataFrame) -> No
         ("exit", LIMITS, FAILED, "ended with code 3 while fitting"),
         ("sleep", replace(LIMITS, fit=1.0), {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "the fit took more than 1 s"),
         ("hoard", replace(LIMITS, memory=2.0), {(Status.GAVE_UP, Reason.MEMORY)}, "memory limit"),
+        ("forget", LIMITS, FAILED, "the method's fit returned None; return an object with explain(factual, n, rng"),
     ],
 )
 def test_a_failed_fit_is_every_factuals_answer(

@@ -46,6 +46,7 @@ from methods.ce_ocl import CeOcl
 from methods.ce_ocl.explainer import start
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.cells.search import CellSearch
+from methods.estimators import trees
 from methods.estimators.fast_predict import fast_decide
 from methods.estimators.raw_target import leads
 from methods.estimators.thresholds import last_decoded, last_left
@@ -175,6 +176,32 @@ def test_gaps_go_where_the_library_sends_them(make: Callable[[], Any], classes: 
     points[50:100, 4] = np.nan
     expected = fitted.raw(frame_of(points)).reshape(len(points), -1)
     assert np.abs(model.raw(points) - expected).max() <= max(model.rounding(0.0), 1e-12)
+
+
+def zeros() -> tuple[Any, np.ndarray]:
+    """LightGBM on tenths, of which it tells those below 0 from 0 itself; and numbers about its ends."""
+    rng = np.random.default_rng(0)
+    inputs = np.round(rng.normal(size=(400, 2)), 1)
+    fitted = of("lightgbm", "LGBMClassifier", n_estimators=5, max_depth=3).fit(inputs, (inputs < 0).any(axis=1))
+    near = float(np.float32(1e-35))
+    ends = [sign * np.nextafter(near, to) for sign in (-1, 1) for to in (0, near, 1)] + [-near, near, 0.0, -1.0, 1.0]
+    return fitted, np.array([(one, other) for one in ends for other in ends])
+
+
+def test_what_lightgbm_takes_for_zero_is_zero() -> None:
+    """All within 1e-35 of it, although its split below zero is at just that."""
+    fitted, points = zeros()
+    model = ensemble(fitted)
+    assert any(-1e-30 < cut < 0 for tree in model.trees for cut in tree.threshold)
+    np.testing.assert_allclose(model.raw(points)[:, 0], fitted.predict(points, raw_score=True), atol=1e-12)
+
+
+def test_a_split_that_is_read_otherwise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the library says at the ends of leaves."""
+    fitted, _ = zeros()
+    monkeypatch.setattr(trees, "_cut", lambda threshold: threshold)
+    with pytest.raises(UnsupportedError, match="do not add up to its own raw score"):
+        ensemble(fitted)
 
 
 @pytest.mark.parametrize("name", ["histogram", "lightgbm"])
