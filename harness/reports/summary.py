@@ -156,7 +156,8 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
         if few := [name for name in (other.common.left_out if other else ()) if name not in common.left_out]:
             notes.append(f"{task}: without {', '.join(few)}, which fill too few, for common means of diversity.")
         if not common.enough:
-            notes.append(f"{task}: {common.n} questions are answered by all, too few for common means: see pairs.csv.")
+            shared = "1 question is" if common.n == 1 else f"{common.n} questions are"
+            notes.append(f"{task}: {shared} answered by all, too few for common means: see pairs.csv.")
     return notes
 
 

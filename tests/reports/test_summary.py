@@ -197,7 +197,7 @@ def test_a_refusal_is_told_of_its_own_tasks(made: Made, tmp_path: Path) -> None:
     found: dict[str, Any] = {"status": Status.FOUND, "claims": None}
     runs = [made("a", **found), made("a", model="rf", **found), made("b", **found), made("b", model="rf", refused=True)]
     numbers = Numbers(Study.among("toy", runs))
-    few = "1 questions are answered by all, too few for common means: see pairs.csv."
+    few = "1 question is answered by all, too few for common means: see pairs.csv."
     refused = "toy / rf: b refuses it: not for this model"
     assert summary._left_out(numbers, ["toy / lr"]) == [f"toy / lr: {few}"]
     assert summary._left_out(numbers, ["toy / rf", "toy / lr"]) == [refused, f"toy / lr: {few}"]
