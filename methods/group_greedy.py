@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
-from harness.core.gaps import same
+from harness.core.gaps import missing
 from harness.core.method import Deadline
 from harness.core.numbers import check_least
 from harness.core.objective import Limit, Objective, Term
@@ -77,8 +77,8 @@ class GroupGreedy:
 
 def _differing(one: pd.DataFrame, points: pd.DataFrame) -> np.ndarray:
     """Which features of some points have another value than a row, to the last bit; bool, shape (points, features)."""
-    found = [[not same(value, own) for value in points[name]] for name, own in one.iloc[0].items()]
-    return np.array(found, dtype=bool).T
+    own = one.iloc[0]
+    return np.column_stack([(points[n] != own[n]) & ~(points[n].isna() & missing(own[n])) for n in points])
 
 
 class _Greedy:

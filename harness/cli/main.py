@@ -42,7 +42,18 @@ def main() -> None:
     """Run the command line. The exit code is 1 where a cell failed or a method refused, 130 after Ctrl-C."""
     talk()
     try:
-        _run()
+        if _answered(sys.argv[1:]):
+            return
+    except KeyboardInterrupt:
+        log.warning("interrupted")
+        sys.exit(130)
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, and are printed as one sentence
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
+    try:
+        sys.argv[1:] = [readable(argument) for argument in extend(sys.argv[1:])]
+        Plugins.instance().register(SearchPath)
+        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(run_job)()
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
@@ -59,36 +70,27 @@ def main() -> None:
         log.debug("%s", fault)
         log.error(lost, next(filter(None, reversed(str(fault).splitlines())), type(fault).__name__))
         sys.exit(1)
-    if Sweep.faults:
-        sys.exit(1)
+    sys.exit(1 if Sweep.faults else 0)
 
 
-def _run() -> None:
-    """Do what the command line says."""
-    if sys.argv[1:] == ["--version"]:
-        print(f"ce-harness {packages.version('ce-harness')}")
-        return
-    if sys.argv[1:] == ["info"]:
-        print(*import_module(INFO).lines(), sep="\n")
-        return
-    if sys.argv[1:] == ["warm"]:
-        warm.compile_all()
-        return
-    if sys.argv[1:2] == ["environments"]:
-        _said(lambda: environments.run(sys.argv[2:], packages.conf_folders()))
-        return
-    if sys.argv[1:2] == ["ui"]:
-        _said(lambda: ui.serve(sys.argv[2:]))
-        return
-    if sys.argv[1:2] == ["list"]:
-        _list(sys.argv[2:])
-        return
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, and are printed as one sentence
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
-    sys.argv[1:] = [readable(argument) for argument in extend(sys.argv[1:])]
-    Plugins.instance().register(SearchPath)
-    hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(run_job)()
+def _answered(arguments: list[str]) -> bool:
+    """Whether the arguments are a command that needs no Hydra, which is done."""
+    match arguments:
+        case ["--version"]:
+            print(f"ce-harness {packages.version('ce-harness')}")
+        case ["info"]:
+            print(*import_module(INFO).lines(), sep="\n")
+        case ["warm"]:
+            warm.compile_all()
+        case ["environments", *further]:
+            _said(lambda: environments.run(further, packages.conf_folders()))
+        case ["ui", *further]:
+            _said(lambda: ui.serve(further))
+        case ["list", *further]:
+            _list(further)
+        case _:
+            return False
+    return True
 
 
 def _cause(fault: Exception) -> Exception:

@@ -178,6 +178,7 @@ def _plan(config: DictConfig, jobs: list[list[str]]) -> str:
     """What would run, for ``dry=true``."""
     chosen = {key: str(config.hydra.runtime.choices[key]) for key in ("dataset", "model", "method")}
     known = [chosen | _settings(job) for job in jobs or [[]]]
+    known = [job | {key: job[key].strip("'\"").removesuffix(".yaml") for key in chosen} for job in known]
     varied = _varied(known)
     runs = [{key: job.get(key, "") for key in dict.fromkeys([*chosen, *varied])} for job in known]
     asked = ("factuals", "n_factuals", "time_limit", "fit_time_limit", "group", "group_time_limit")

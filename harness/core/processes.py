@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import signal
 import sys
-import time
-import warnings
 from collections.abc import Callable
 
 
@@ -30,31 +27,3 @@ def be_command(main: Callable[[], int | None]) -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
-
-
-def killed_by(act: Callable[[], object], seconds: float = 30.0) -> str | None:
-    """By which signal a copy of this process ends that does something; None where it ends by itself, or takes longer.
-
-    Always None on other systems than Linux, where a copy may not do what this process could.
-    """
-    if sys.platform != "linux":
-        return None
-    with warnings.catch_warnings(action="ignore"):  # of threads, which the copy has not
-        child = os.fork()
-    if not child:
-        with contextlib.suppress(BaseException):
-            quiet = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(quiet, 1)
-            os.dup2(quiet, 2)
-            act()
-        os._exit(0)
-    end, pause = time.monotonic() + seconds, 0.0005
-    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return None
-        time.sleep(pause)
-        pause = min(2 * pause, 0.05)
-    code = os.waitstatus_to_exitcode(ended[1])
-    return signal.Signals(-code).name if code < 0 else None

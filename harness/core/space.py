@@ -276,8 +276,9 @@ class Space:
         for feature, columns in zip(self.features, self.slices, strict=True):
             block = encoded[:, columns]
             within = ((block >= low[columns] - COORDINATE_TIE) & (block <= high[columns] + COORDINATE_TIE)).all(axis=1)
+            near = min(COORDINATE_TIE, 0.5 / feature.range) if feature.kind is Kind.INTEGER else COORDINATE_TIE
             for code in feature.special if feature.numeric else ():
-                within &= np.abs(block[:, 0] - (code - feature.scale[0]) / feature.range) > COORDINATE_TIE
+                within &= np.abs(block[:, 0] - (code - feature.scale[0]) / feature.range) >= near
             if feature.loses:
                 within |= np.isnan(block[:, 0])
             if feature.kind is Kind.ORDINAL and feature.actionability is Actionability.CONDITIONAL:

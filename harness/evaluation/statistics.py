@@ -161,9 +161,8 @@ def pairs(values: pd.DataFrame, answered: pd.DataFrame | None = None) -> list[Pa
 
 def differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """First minus second; 0 where the two are equal but for a tie, and without the noise of the last digits."""
-    gaps, sizes = first - second, np.maximum(1.0, np.maximum(np.abs(first), np.abs(second)))
-    tied = np.abs(gaps) <= VALUE_TIE * sizes
-    unit = 2.0 ** (np.ceil(np.log2(sizes)) - BITS)  # powers of two, of which multiples are exact
+    gaps, unit = first - second, 2.0**-BITS  # a power of two, of which multiples are exact
+    tied = np.abs(gaps) <= VALUE_TIE * np.maximum(1.0, np.maximum(np.abs(first), np.abs(second)))
     return np.where(tied, 0.0, np.round(gaps / unit) * unit)
 
 

@@ -426,9 +426,10 @@ def unpack(file: Path, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         archive.unpack(made := Path(temporary) / folder.name)
-        with contextlib.suppress(OSError):
-            made.replace(folder)
-            return
+        if not folder.is_dir():  # or whoever stands in it would stand nowhere
+            with contextlib.suppress(OSError):
+                made.replace(folder)
+                return
         if has_answers(folder):  # another command has unpacked it meanwhile, and may have gone on from it
             return
         (folder / SWEEPS).mkdir(parents=True, exist_ok=True)

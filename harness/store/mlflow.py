@@ -48,7 +48,7 @@ from harness.core.packages import commit
 DIGEST = 36  # characters that MLflow keeps of a hash
 LONGEST = 6000  # characters of a parameter or tag: what its stores hold
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # or MLflow guesses, and may open the pages of agents
-ODD = re.compile(r"[?%]")  # what in the path of a store would be read otherwise
+ODD = re.compile(r"[?]|%[0-9A-Fa-f]{2}")  # what in the path of a store would be read otherwise
 UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no parameter's name
 
 HEADLINES = (  # metrics whose names have no "/": MLflow's first section of charts in the view below, in this order

@@ -333,7 +333,7 @@ class _Explainer:
         deadline = deadline.sooner(RESERVE)
         origin = values_of(factual)
         moves = self.setup.finder.moves(origin)
-        none = True  # proven of all larger sets that were asked for
+        none, late = True, False  # proven of all larger sets that were asked for; whether the clock ended a search
         for count in range(n, 0, -1):
             if count > 1 and deadline.passed:  # what is left is one, which takes the least
                 none = False
@@ -343,6 +343,7 @@ class _Explainer:
             if found.choices:
                 break
             none &= found.proven
+            late |= not found.proven and until.passed
         if self._counts and self.setup.finder.beside(origin, moves):  # a move that is no change by the claim
             found, none = replace(found, bound=-math.inf), False
         conflict: tuple[str, ...] | None = ()
@@ -352,7 +353,7 @@ class _Explainer:
             conflict = self._conflict(origin, len(found.choices) + 1, deadline)
             filler = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=_nothing(len(found.choices), conflict))
         else:
-            further, late = "no further one" if found.choices else "nothing", deadline.passed
+            further, late = "no further one" if found.choices else "nothing", late or deadline.passed
             detail = f"{further} was found{' within the time limit' if late else ''}"
             filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT if late else Reason.FINISHED, detail=detail)
         answers, trace = self._answers(origin, moves, found)

@@ -63,7 +63,7 @@ def test_lists_and_version_are_printed(tmp_path: Path) -> None:
 
 def test_a_dry_sweep_runs_nothing(tmp_path: Path) -> None:
     """It prints tasks, methods and the most time: six runs of at most 2 x 7 + 120 seconds."""
-    sweep = ("-m", "dataset=pima", "model=lr,rf", "method=nearest,ce_ocl,md_pso", "n_factuals=2", "time_limit=7")
+    sweep = ("-m", "dataset=pima", "model=lr,rf", "method='nearest',ce_ocl.yaml,md_pso", "n_factuals=2", "time_limit=7")
     done = runner(tmp_path)(*sweep, "dry=true")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -118,8 +118,11 @@ def test_equal_differences_stay_equal() -> None:
     """Whatever the size of what is compared: their ranks tie."""
     found = statistics.differences(np.array([3.0, 1.0, 1.5, 0.3]), np.array([1.0, 0.0, 3.5, 0.3 + 1e-8]))
     assert found.tolist() == [2.0, 1.0, -2.0, 0.0]
-    near = statistics.differences(np.array([0.3, 0.6]), np.array([0.2, 0.5]))
-    assert near[0] == near[1]
+    values = np.array([0.3, 0.6, 1.6, 2.6, 5.6, 9.6, 1234.5])
+    assert len({*statistics.differences(values, values - 0.1)}) == 1
+    assert statistics.differences(np.array([1e6]), np.array([1e6 + 0.5])).tolist() == [
+        0.0
+    ]  # of the size of a tie there
 
 
 def test_one_great_value_takes_nothing_from_other_questions() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -234,7 +233,6 @@ class Deadly:
         return exec, ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no copy of a process is made")
 def test_a_pickle_that_ends_its_process_is_refused(tmp_path: Path) -> None:
     """As a damaged array of joblib's may; the process that asks goes on."""
     path = tmp_path / "model.pkl"

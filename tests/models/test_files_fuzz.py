@@ -127,7 +127,7 @@ def read(case: tuple[str, bytes, bool]) -> None:
     assert np.isin(predicted, classes).all()
 
 
-@pytest.mark.parametrize("number", [60, *MANY])
+@pytest.mark.parametrize("number", [40, *MANY])
 def test_any_model_file_is_read_or_refused(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:

@@ -254,6 +254,15 @@ def test_a_store_that_is_none_is_said_at_once(kind: str, tmp_path: Path, monkeyp
         mlflow.prepare(tmp_path)
 
 
+def test_a_folder_of_fifty_percent_has_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which no address takes for another letter."""
+    (tmp_path / "50%").mkdir()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    monkeypatch.setattr(mlflow, "_client", lambda: SimpleNamespace(search_experiments=lambda max_results: []))
+    mlflow.prepare(tmp_path / "50%")
+
+
 @pytest.mark.parametrize("name", ["a?b", "my%20data"])
 def test_a_folder_whose_name_no_address_holds_is_refused_at_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -79,6 +79,8 @@ def _numbers(home: Path) -> list[Numbers]:
     for folder in studies(home):
         try:
             found.append(Numbers(Study.of(folder)))
+        except (OSError, MemoryError):
+            raise
         except Exception as fault:
             _leave_out(folder.name, fault)
     if not found:
@@ -102,6 +104,8 @@ def _fill(site: Path, home: Path, given: Sequence[Numbers]) -> list[Numbers]:
         folder.mkdir(parents=True)
         try:
             _study(folder, f"{len(found)}", numbers)
+        except (OSError, MemoryError):
+            raise
         except Exception as fault:
             shutil.rmtree(folder)
             _leave_out(numbers.study.name, fault)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from support.scorecards import ask, toy, undesired
 
 from harness.core.classifier import Classifier
-from harness.core.explanation import Status
+from harness.core.explanation import Reason, Status
+from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label, Probability
 from harness.models.card import Bin, Card, Variable
 from harness.models.scorecard import ScorecardClassifier
 from methods.scorecard import Scorecard
+from methods.scorecard import method as scorecard
 from methods.scorecard.moves import closeness_factor
+from methods.scorecard.search import Sets
 
 ENGINES = ("search", "milp")
 
@@ -101,3 +106,23 @@ def test_what_the_model_gives_is_not_called_impossible(far: float) -> None:
         else:
             assert answer.row is None
     assert 10 < given < 31
+
+
+def test_a_search_that_its_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two that were asked for one is found in time; of the other nothing is known."""
+    best = scorecard._Explainer._best
+
+    def slow(own: Any, setup: Any, origin: Any, moves: Any, n: int, deadline: Deadline) -> Any:
+        while n == 2 and not deadline.passed:
+            time.sleep(0.01)
+        if n == 2:
+            return Sets((), np.empty((0, 4)), np.inf, -np.inf, False)
+        return best(own, setup, origin, moves, n, deadline)
+
+    monkeypatch.setattr(scorecard._Explainer, "_best", slow)
+    problem = posed({"a": (-1.0, 2.0), "b": (-1.0, 2.0)}, Label("yes"))
+    explainer = Scorecard(max_changes=None).fit(problem)
+    answers = explainer.explain(problem.train.iloc[[0]], 2, np.random.default_rng(0), Deadline.after(1.0)).answers
+    assert answers[0].row is not None
+    assert (answers[1].status, answers[1].reason) == (Status.GAVE_UP, Reason.TIME_LIMIT)
+    assert answers[1].detail == "no further one was found within the time limit"
