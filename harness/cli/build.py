@@ -226,7 +226,7 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
     )
     try:
         classifier = training.done().classifier
-    except (ValueError, TypeError) as fault:  # of a parameter's value
+    except (ValueError, TypeError, OverflowError) as fault:  # of a parameter's value
         raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault
     rest = dataset.test[~np.isin(dataset.test, dataset.train)]
     others = (dataset.frame.iloc[rest], dataset.labels[rest]) if len(rest) else None

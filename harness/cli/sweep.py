@@ -174,6 +174,14 @@ def _varied(jobs: Sequence[Mapping[str, str]]) -> list[str]:
     return [key for key in keys if len({job.get(key) for job in jobs}) > 1]
 
 
+def _value(text: str) -> Any:
+    """What an override sets: a number, a list; a text where YAML has no such thing."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
 def _plan(config: DictConfig, jobs: list[list[str]]) -> str:
     """What would run, for ``dry=true``."""
     chosen = {key: str(config.hydra.runtime.choices[key]) for key in ("dataset", "model", "method")}
@@ -183,6 +191,6 @@ def _plan(config: DictConfig, jobs: list[list[str]]) -> str:
     runs = [{key: job.get(key, "") for key in dict.fromkeys([*chosen, *varied])} for job in known]
     asked = ("factuals", "n_factuals", "time_limit", "fit_time_limit", "group", "group_time_limit")
     plain: Any = OmegaConf.to_container(config, resolve=True)
-    limits = [{key: yaml.safe_load(job[key]) if key in job else plain[key] for key in asked} for job in known]
+    limits = [{key: _value(job[key]) if key in job else plain[key] for key in asked} for job in known]
     folders = [Path(source.path) for source in config.hydra.runtime.config_sources if source.schema == "file"]
     return listing.plan(runs, limits, folders)

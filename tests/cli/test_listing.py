@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 from support.sweep import runner
 
+from harness.cli.composition import missing
 from harness.cli.listing import KINDS, listed, plan, said
+from harness.cli.sweep import _value
 from harness.core import packages
 from harness.core.described import described
 
@@ -94,3 +97,9 @@ def test_the_most_time_is_that_of_each_run(tmp_path: Path) -> None:
     assert f"at most {said(float(sum(seconds for _, _, seconds in cases)))}," in lines[-1]
     done = runner(tmp_path)("-m", "dataset=pima", "method=nearest", "n_factuals=1,5", "time_limit=5,50", "dry=true")
     assert f"at most {said((1 + 5) * (5 + 50) + 4 * 120.0)}," in done.stdout.splitlines()[-1], done.stderr
+
+
+def test_what_is_planned_need_not_be_yaml() -> None:
+    """Nor does a sweeper's address need a package: Hydra says what is wrong of either."""
+    assert [_value(text) for text in ("3", "[1, 2]", "@x")] == [3, [1, 2], "@x"]
+    assert missing(OmegaConf.create({"_target_": "odd"})) is None
