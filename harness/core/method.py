@@ -149,10 +149,8 @@ def fit(method: Method, problem: Problem, deadline: Deadline) -> Explainer:
     """Have a method fit to a problem by a deadline, which it is told if it asks for that."""
     within = getattr(method, "fit_within", None)
     found: Explainer = method.fit(problem) if within is None else within(problem, deadline)
-    if not hasattr(found, "explain"):
-        raise TypeError(
-            f"the method's fit returned {found!r}; return an object with explain(factual, n, rng, deadline)"
-        )
+    if found is None:
+        raise TypeError("the method's fit returned None; return an object with explain(factual, n, rng, deadline)")
     return found
 
 
