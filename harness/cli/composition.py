@@ -44,7 +44,7 @@ def quicken() -> None:
 
 def missing(part: DictConfig) -> str | None:
     """What to install for a launcher or sweeper that an extra brings, where it is not there."""
-    package = ".".join(str(part._target_).split(".")[1:2])
+    package = str(part._target_).partition(".")[2].partition(".")[0]
     if package not in EXTRAS or importlib.util.find_spec(f"hydra_plugins.{package}") is not None:
         return None
     return f"{part._target_.rpartition('.')[2]} is not installed; run: {install(EXTRAS[package])}"

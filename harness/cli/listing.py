@@ -34,8 +34,13 @@ def listed(kind: str, folders: Sequence[Path]) -> str:
 
 
 def _choices(group: str, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    for path in [path for folder in reversed(folders) for path in sorted((folder / group).glob("*.yaml"))]:
+    for path in _files(group, folders):
         yield path.stem, described(path)
+
+
+def _files(group: str, folders: Sequence[Path]) -> list[Path]:
+    """The YAMLs of a group; of two of one name, that which counts comes last."""
+    return [path for folder in reversed(folders) for path in sorted((folder / group).glob("*.yaml"))]
 
 
 def _metrics(folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
@@ -76,7 +81,7 @@ def plan(jobs: Sequence[Mapping[str, str]], settings: Sequence[Mapping[str, Any]
         For a data set, model or method that there is not.
     """
     for group in ("dataset", "model", "method"):
-        known = [path.stem for folder in folders for path in sorted((folder / group).glob("*.yaml"))]
+        known = sorted({path.stem for path in _files(group, folders)})
         for name in dict.fromkeys(job[group] for job in jobs):
             if name not in known:
                 raise HarnessError(f"there is no {group} {name!r}; {choices(name, known)}.")

@@ -7,9 +7,6 @@ import importlib
 import logging
 import os
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 import warnings
 import zipfile
@@ -29,6 +26,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from harness.core.errors import HarnessError, choices, short
+from harness.core.processes import ended_by
 from harness.models.addresses import SCHEMA, with_todays_addresses
 from harness.models.runtime.source import SUFFIXES
 from harness.models.scorecard import as_scorecard
@@ -321,18 +319,9 @@ def fitted(model: Any) -> bool | None:
 
 
 @lru_cache(maxsize=8)
-def _ended(path: Path, digest: str) -> str:
-    """The signal by which another process ends that unpickles a file of this sha256; empty where it ends by itself.
-
-    Not a copy of this one: what XGBoost and LightGBM have threads for would wait for ever in it.
-    """
-    try:
-        code = subprocess.run(
-            [sys.executable, "-P", "-c", READING, str(path)], capture_output=True, timeout=60
-        ).returncode
-    except subprocess.TimeoutExpired:
-        return ""
-    return signal.Signals(-code).name if code < 0 else ""
+def _ended(path: Path, changed: int) -> str:
+    """``ended_by`` of a file that was last changed then, which another process unpickles."""
+    return ended_by(READING, str(path))
 
 
 def _unpickle(path: Path, trust: bool) -> Any:
@@ -341,7 +330,7 @@ def _unpickle(path: Path, trust: bool) -> Any:
             f"{path} is a pickle, and reading one runs code of whoever made it; {CONVERT}, or set model.trust=true "
             f"if you trust its maker."
         )
-    if (how := _ended(path, checksum(path))) in DEADLY:
+    if (how := _ended(path, path.stat().st_mtime_ns)) in DEADLY:
         raise HarnessError(f"{path} is damaged: a process that unpickles it ends by {how}; save the model again.")
     try:
         loaded = joblib.load(path)

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from harness.core.gaps import missing
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.tolerances import COORDINATE_TIE
 from harness.models.card import Bin, Card, Variable
+from methods.estimators.trees import DOUBLE
 
 FLOOR = 0.01  # of its range: the least MAD of a feature's values that divides
-DOUBLE = float(np.finfo(np.float64).eps)
 RIDGE = 1e-6  # of the mean variance, where values do not vary independently
 
 
@@ -99,9 +98,8 @@ class MoveFinder:
     def beside(self, origin: Mapping[str, Any], moves: Moves) -> bool:
         """Whether a number lies so near to another bin that distances take the move there for none."""
         options = ((self.axes[f].feature, target) for f, target in zip(moves.owner, moves.targets, strict=True))
-        numbers = ((f, target, origin[f.name]) for f, target in options if f.kind is Kind.CONTINUOUS)
-        known = ((f, abs(to - value)) for f, to, value in numbers if not (missing(to) or missing(value)))
-        return any(gap <= COORDINATE_TIE * f.range for f, gap in known)
+        numbers = ((feature, target) for feature, target in options if feature.kind is Kind.CONTINUOUS)
+        return any(feature.moved(origin[feature.name], target) <= COORDINATE_TIE for feature, target in numbers)
 
     def alike(self, name: str, value: Any) -> list[Sequence[Any]]:
         """Where else a feature may be, from a value, so that the score stays: ends of numbers, or sets of categories.

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.processes import ended_by
+
 COMMAND = """
 import tempfile, time
 from harness.core.processes import be_command
@@ -41,3 +43,11 @@ def test_a_command_that_is_ended_leaves_nothing_behind(
         assert process.wait(30) == code
         assert process.stderr.read() == said
     assert not list(tmp_path.iterdir())
+
+
+def test_what_ends_a_process_is_told_by_its_signal() -> None:
+    """Of what raises, the process that does it will tell; what it is given is its standard input."""
+    assert ended_by("import os; os.kill(os.getpid(), 11)") == "SIGSEGV"
+    assert ended_by("1 // 0") == ""
+    given = "import os, sys; os.kill(os.getpid(), int(sys.stdin.read() + sys.argv[1]))"
+    assert ended_by(given, "1", given=b"1") == "SIGSEGV"

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -23,7 +24,7 @@ from harness.core.problem import Problem
 from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
-from harness.evaluation.contest import too_few
+from harness.evaluation.contest import Criterion, too_few
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import SCORES, Study, latest, read_scores
 from harness.models.files import load
@@ -420,7 +421,17 @@ def test_numbers_are_rounded_as_they_are_printed_elsewhere() -> None:
     """0.6065 is a little more than half between two of three decimals; less has two digits; what is no number stays."""
     assert [summary._rounded(value) for value in (0.6065, 2.0, 7, "a")] == [0.607, 2.0, 7, "a"]
     assert [summary._rounded(value) for value in (0.0003, 0.000424, 0.0)] == [0.0003, 0.00042, 0.0]
-    assert [summary._rounded(value) for value in (0.9996, 1.0, 1.0004)] == [0.999, 1.0, 1.0]
+    assert [summary._rounded(value) for value in (0.9996, 1 - 1e-9, 1.0, 1.0004)] == [0.999, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.9996, "0.999 [0.50]"), (1234.4, "1234 [0.50]"), (1.0, "1 [0.50]")])
+def test_a_common_mean_is_1_only_where_it_is(value: float, text: str) -> None:
+    """As in the report; and no number below a million has an exponent."""
+    mean = SimpleNamespace(means={"m": SimpleNamespace(value=value)}, enough=True)
+    contest = SimpleNamespace(values={"m": value}, common=mean, ranks={"m": pd.Series([0.5])}, best=set())
+    numbers: Any = SimpleNamespace(contest=lambda task, criterion: contest)
+    entry: Any = SimpleNamespace(task="t", method="m")
+    assert summary._standing(numbers, entry, Criterion("c", "c", "lower")) == text
 
 
 def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(

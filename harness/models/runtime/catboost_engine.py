@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -17,6 +15,7 @@ import pandas as pd
 
 from harness.core.errors import UnsupportedError, short
 from harness.core.inputs import Indicator, Input
+from harness.core.processes import ended_by
 from harness.core.space import Feature, Space
 from harness.models.runtime.columns import Decoder, number
 from harness.models.runtime.engine import LOGITS, Engine, Predicted
@@ -145,7 +144,7 @@ def checked(content: bytes) -> bytes:
         Where it does.
     """
     library("catboost", "catboost")
-    if subprocess.run([sys.executable, "-P", "-c", READING], input=content, capture_output=True).returncode < 0:
+    if ended_by(READING, given=content):
         raise UnsupportedError("it is no CatBoost model (CatBoost's process ends where it reads it)")
     return content
 
