@@ -218,10 +218,15 @@ def _described(
     ranked = kind is Kind.ORDINAL or directed or (actionability == Actionability.CONDITIONAL and not entry.get("order"))
     if ranked and "categories" not in entry:
         check_ranked(feature, present, "categories")
-    # a code may be text in YAML and a number in the file, or the other way round
-    raw = {str(value): value for value in present}
-    categories = tuple(raw.get(str(value), value) for value in entry.get("categories", present))
-    order = tuple(raw.get(str(value), value) for value in entry.get("order", ()))
+    # a code may be text in YAML and a number in the file, or the other way round; or true, and 1
+    texts = {str(value): value for value in present}
+    equal = {value: value for value in present}
+
+    def as_held(value: Any) -> Any:
+        return texts[str(value)] if str(value) in texts else equal.get(value, value)
+
+    categories = tuple(map(as_held, entry.get("categories", present)))
+    order = tuple(map(as_held, entry.get("order", ())))
     special = entry.get("special", ())
     return Feature(feature, kind, categories, actionability=actionability, order=order, special=special)
 

@@ -517,6 +517,17 @@ def test_codes_that_are_equal_as_numbers_stay_apart(write: Write) -> None:
     assert load_csv(path, "y", features={"code": {"kind": "categorical"}}).space["code"].categories == (1, 2, 3, 10)
 
 
+def test_a_category_that_equals_a_cell_is_the_cell(write: Write) -> None:
+    """True and 1.0 are 1: what is decoded is what the file holds."""
+    path = write(simple("owner", [1, 0] * 20))
+    for given in ([False, True], [0.0, 1.0], ["0", "1"]):
+        owner = {"kind": "ordinal", "categories": given, "actionability": "conditional", "order": given}
+        feature = load_csv(path, "y", features={"owner": owner}).space["owner"]
+        held = (*feature.categories, *feature.order)
+        assert held == (0, 1, 0, 1)
+        assert {type(value) for value in held} == {int}
+
+
 @pytest.mark.parametrize("entry", [{"kind": "ordinal"}, {"kind": "categorical", "actionability": "conditional"}])
 def test_texts_have_no_order_of_their_own(entry: dict[str, Any], write: Write) -> None:
     """Alphabetical they would go from full over none to part; numbers have theirs."""

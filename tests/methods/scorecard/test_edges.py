@@ -119,9 +119,9 @@ def test_a_search_that_its_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch) 
             return Sets((), np.empty((0, 4)), np.inf, -np.inf, False)
         return best(own, setup, origin, moves, n, deadline)
 
-    monkeypatch.setattr(scorecard._Explainer, "_best", slow)
     problem = posed({"a": (-1.0, 2.0), "b": (-1.0, 2.0)}, Label("yes"))
     explainer = Scorecard(max_changes=None).fit(problem)
+    monkeypatch.setattr(scorecard._Explainer, "_best", slow)  # not before the fit, which tries a set of two itself
     answers = explainer.explain(problem.train.iloc[[0]], 2, np.random.default_rng(0), Deadline.after(1.0)).answers
     assert answers[0].row is not None
     assert (answers[1].status, answers[1].reason) == (Status.GAVE_UP, Reason.TIME_LIMIT)
