@@ -28,6 +28,7 @@ from harness.evaluation.contest import Criterion, too_few
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import SCORES, Study, latest, read_scores
 from harness.models.files import load
+from harness.reports import overview as overviews
 from harness.reports import summary
 from harness.reports.overview import for_paper, overview
 from harness.store.codec import to_plain
@@ -432,6 +433,22 @@ def test_a_common_mean_is_1_only_where_it_is(value: float, text: str) -> None:
     numbers: Any = SimpleNamespace(contest=lambda task, criterion: contest)
     entry: Any = SimpleNamespace(task="t", method="m")
     assert summary._standing(numbers, entry, Criterion("c", "c", "lower")) == text
+
+
+def test_the_slowest_set_up_that_is_known_stands_in_the_table(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that does not tell its own takes nothing from the others, whichever comes first; no share is rounded to 1."""
+    monkeypatch.setattr(overviews, "_further", lambda numbers: {"share": SimpleNamespace(name="m.share")})
+    monkeypatch.setattr(overviews, "_mean", lambda took, metric: {"m.share": 0.9996}[metric])
+    for place, method in enumerate(("early", "late", "never")):
+        for model, known in (("lr", place == 0), ("mlp", True), ("rf", place == 1)):
+            run = made(method, model=model)
+            seconds = {"lr": 1.25, "mlp": 2.5, "rf": 1.75}[model] if method != "never" and known else None
+            run.update(setup={"seconds": seconds, "cpu_seconds": seconds})
+    head, *rows = cells(overviews._block(Numbers(Study.of(tmp_path)), "toy"))
+    told = {row[0]: (row[head.index("set-up s")], row[head.index("share")]) for row in rows}
+    assert told == {"`early`": ("2.50", "0.999"), "`late`": ("2.50", "0.999"), "`never`": ("–", "0.999")}
 
 
 def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
