@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -91,3 +92,11 @@ def test_the_reference_is_written_whole(choices: dict[str, Any], tmp_path: Path)
     for name, (setting, value) in INHERITED.items():
         assert parts[name][setting] == value
     assert "| `n_factuals` | `30` |" in (tmp_path / "settings.md").read_text()
+
+
+@pytest.mark.parametrize("group", ["model", "method", "dataset"])
+def test_the_page_at_a_glance_has_every_choice(group: str) -> None:
+    """By its name, or by a pattern that it fits."""
+    named = re.findall(r"`([\w*]+)`", (DOCS / "reference" / "overview.md").read_text())
+    absent = [path.stem for path in CONF.glob(f"{group}/*.yaml") if not any(fnmatch(path.stem, name) for name in named)]
+    assert absent == []
