@@ -438,7 +438,7 @@ def test_a_common_mean_is_1_only_where_it_is(value: float, text: str) -> None:
 def test_the_slowest_set_up_that_is_known_stands_in_the_table(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that does not tell its own takes nothing from the others, whichever comes first; no share is rounded to 1."""
+    """A run that does not tell its own takes nothing from the others, whichever comes first; no share becomes 1."""
     monkeypatch.setattr(overviews, "_further", lambda numbers: {"share": SimpleNamespace(name="m.share")})
     monkeypatch.setattr(overviews, "_mean", lambda took, metric: {"m.share": 0.9996}[metric])
     for place, method in enumerate(("early", "late", "never")):
