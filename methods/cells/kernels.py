@@ -38,13 +38,9 @@ from methods.cells.masks import (
     first_from,
     highest,
     leaf_at,
-    list_faces,
-    next_face,
-    next_outside,
-    residual_cost,
     take_node,
 )
-from methods.cells.neighbourhood import LOOKS, STUCK, strengthen_neighbourhood, weakest
+from methods.cells.neighbourhood import LOOKS, STUCK, strengthen, touch, weakest
 from methods.cells.records import (
     Box,
     Clauses,
@@ -58,7 +54,6 @@ from methods.cells.records import (
     Numbers,
     Progress,
     States,
-    StrengtheningRoom,
 )
 
 ROOT_ROUNDS = 40  # cores looked for at the root; elsewhere NODE_ROUNDS
@@ -96,110 +91,6 @@ def assess(grid, states, point, neighbourhood):
     if neighbourhood is None:
         return score_point(grid, states, point)
     return weakest(grid, states, point, neighbourhood), 0
-
-
-@njit(cache=True)
-def strengthen(grid, states, which, node, seed, box):
-    """``strengthen_in`` with room of its own."""
-    count, trees = len(states.unordered), grid.values.shape[0]
-    leaves = leaves_room(grid)
-    room = StrengtheningRoom(
-        leaves, np.empty_like(leaves.masks), np.empty(trees), np.zeros(trees, np.int64), np.empty(trees, np.int64),
-        np.zeros(count, np.uint64), np.empty(2 * count), np.empty(2 * count, np.int64),
-    )  # fmt: skip
-    strengthen_in(grid, states, which, node, seed, box, room)
-
-
-@njit_no_refcount
-def strengthen_in(grid, states, which, node, seed, box, room):
-    """Grow the box of a wrong point, cheapest escape first, as long as it is proven wrong by one sum; writes ``box``.
-
-    A step looks only at the trees that tell the new state from the one before.
-    """
-    offset, values, upto, onwards = grid.offset, grid.values, grid.upto, grid.onwards
-    starts, owner, sums = grid.starts, grid.owner, grid.sums
-    border_start, border_entries = grid.border_start, grid.border_entries
-    unordered, cell_of, state_start = states.unordered, states.cell, states.start
-    box_low, box_high, box_set = box.low, box.high, box.sets
-    sets = node.box.sets
-    count, words = len(unordered), upto.shape[2]
-    leaves, fresh, trial, seen, changed = room.leaves, room.fresh, room.trial, room.seen, room.changed
-    refused, residual_costs, heap = room.refused, room.residual_costs, room.heap
-    masks, best = leaves.masks, leaves.values
-    evaluate(grid, states, seed, leaves)
-    total = leaves.totals[which]
-    for f in range(count):
-        box_low[f] = box_high[f] = seed[f]
-        box_set[f] = np.uint64(1) << np.uint64(seed[f]) if unordered[f] else np.uint64(0)
-    size = list_faces(states, node, box, refused, residual_costs, heap)
-    face, step = -1, 0
-    while True:
-        face, size = next_face(face, residual_costs, heap, size)
-        if face < 0:
-            return
-        step += 1
-        f = face // 2
-        picked = np.uint64(0)
-        if unordered[f]:
-            picked = next_outside(state_start[f + 1] - state_start[f], box_set[f], refused[f], sets[f])
-            first = last = highest(picked)
-            end = first
-        elif face % 2:
-            first, end = cell_of[state_start[f] + box_high[f]], cell_of[state_start[f] + box_high[f] + 1]
-            last = end - 1
-        else:
-            end, last = cell_of[state_start[f] + box_low[f] - 1], cell_of[state_start[f] + box_low[f]] - 1
-            first = end
-        grown, fine, number = total, True, 0
-        start = offset[f] + cell_of[state_start[f] + box_low[f]]
-        stop = offset[f] + cell_of[state_start[f] + box_high[f]]
-        for part in range(2 if unordered[f] else 1):
-            if part:
-                first = last = seed[f]
-            for j in range(border_start[offset[f] + first], border_start[offset[f] + last + 1]):
-                k = border_entries[j]
-                t = owner[k]
-                if seen[t] == step or sums[t] != which:
-                    continue
-                seen[t] = step
-                same_leaves = True
-                for word in range(words):
-                    if unordered[f]:
-                        fresh[k, word] = masks[k, word] | upto[t, offset[f] + end, word]
-                    elif face % 2:
-                        fresh[k, word] = upto[t, offset[f] + end, word] & onwards[t, start, word]
-                    else:
-                        fresh[k, word] = upto[t, stop, word] & onwards[t, offset[f] + end, word]
-                    same_leaves = same_leaves and fresh[k, word] == masks[k, word]
-                if same_leaves:
-                    continue
-                trial[t] = best_leaf(values, starts, t, masks, k, fresh)
-                grown += trial[t] - best[t]
-                if grown >= -SCORE_TIE:
-                    fine = False
-                    break
-                changed[number] = k
-                number += 1
-            if not fine:
-                break
-        if fine:
-            total = grown
-            for j in range(number):
-                k = changed[j]
-                best[owner[k]] = trial[owner[k]]
-                for word in range(words):
-                    masks[k, word] = fresh[k, word]
-            if unordered[f]:
-                box_set[f] |= picked
-            elif face % 2:
-                box_high[f] += 1
-            else:
-                box_low[f] -= 1
-        elif unordered[f]:
-            refused[f] |= picked
-        residual_costs[face] = -1.0
-        if fine or unordered[f]:
-            residual_costs[face] = residual_cost(face, states, node, box, refused)
 
 
 @njit_no_refcount
@@ -912,9 +803,15 @@ def learn(grid, states, which, node, seed, clauses, counters, neighbourhood=None
     c = counters[CLAUSES]
     box = Box(clauses.low[c], clauses.high[c], clauses.sets[c])
     if neighbourhood is None:
-        strengthen(grid, states, which, node, seed, box)
+        low, high = np.empty(len(seed), np.int64), np.empty(len(seed), np.int64)
+        for f in range(len(seed)):
+            low[f] = high[f] = states.cell[states.start[f] + seed[f]]
+            box.low[f] = box.high[f] = seed[f]
+        strengthen(grid, states, which, node, states.cell, states.cell, low, high, box)
     else:
-        strengthen_neighbourhood(grid, states, node, neighbourhood, box)
+        low, high = neighbourhood.adversary.worst_low, neighbourhood.adversary.worst_high
+        touch(states, neighbourhood, low, high, box)
+        strengthen(grid, states, which, node, neighbourhood.first, neighbourhood.last, low, high, box)
     enter(c, clauses, states)
     counters[CLAUSES] = counters[ENTERED] = c + 1
     counters[WORK] += 40 * grid.values.shape[0]

@@ -289,37 +289,42 @@ def leaves_at(grid, cells, neighbourhood):
 
 
 @njit_no_refcount
-def reached_by(states, f, low, high, neighbourhood):
-    """The first and last state of a number that touches one of some cells."""
-    start, stop = 0, states.start[f + 1] - states.start[f] - 1
-    while start <= stop and neighbourhood.last[states.start[f] + start] < low:
-        start += 1
-    while stop >= start and neighbourhood.first[states.start[f] + stop] > high:
-        stop -= 1
-    return start, stop
+def touch(states, neighbourhood, low, high, box):
+    """Write the box of the states that touch a box of cells; of a category the one that it is."""
+    for f in range(len(low)):
+        if states.unordered[f]:
+            box.low[f] = box.high[f] = low[f]
+            continue
+        start, stop = 0, states.start[f + 1] - states.start[f] - 1
+        while start <= stop and neighbourhood.last[states.start[f] + start] < low[f]:
+            start += 1
+        while stop >= start and neighbourhood.first[states.start[f] + stop] > high[f]:
+            stop -= 1
+        box.low[f], box.high[f] = start, stop
 
 
 @njit_no_refcount
-def most_on(grid, low, high, masks, best):
-    """Write each tree's masks and the value of its best leaf on a box of cells; returns the sum of the values."""
+def most_on(grid, which, low, high, masks, best):
+    """Write each tree's masks and the value of its best leaf on a box of cells; returns the total of one sum."""
     offset, values, upto, onwards, starts = grid.offset, grid.values, grid.upto, grid.onwards, grid.starts
     for k in range(len(grid.members)):
         f, t = grid.members[k], grid.owner[k]
         for word in range(masks.shape[1]):
             masks[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + low[f], word]
-    total = 0.0
+    total = grid.base
     for t in range(values.shape[0]):
         best[t] = best_leaf(values, starts, t, masks, -1, masks)
-        total += best[t]
+        if grid.sums[t] == which:
+            total += best[t]
     return total
 
 
 @njit_no_refcount
-def grow(grid, face, end, total, growth, step):
+def grow(grid, which, face, end, total, growth, step):
     """Move a face of a box of cells on to the cell ``end``, or add that category, where it stays proven wrong.
 
-    ``total`` is the box's greatest score; returns that of the larger box, and changes everything that describes the box
-    if it is wrong. Looks only at the trees that tell the new cells from those before.
+    ``total`` is the greatest value on the box of the sum ``which``; returns that on the larger box, and changes
+    everything that describes the box if it is wrong. Looks only at the trees that tell the new cells from those before.
     """
     offset, unordered, values, upto, onwards = grid.offset, grid.unordered, grid.values, grid.upto, grid.onwards
     starts, owner, border_start, border_entries = grid.starts, grid.owner, grid.border_start, grid.border_entries
@@ -338,9 +343,10 @@ def grow(grid, face, end, total, growth, step):
         for j in range(border_start[offset[f] + begin], border_start[offset[f] + close + 1]):
             k = border_entries[j]
             t = owner[k]
-            if seen[t] == step:
+            if seen[t] == step or grid.sums[t] != which:
                 continue
             seen[t] = step
+            same_leaves = True
             for word in range(words):
                 if unordered[f]:
                     fresh[k, word] = masks[k, word] | upto[t, offset[f] + end, word]
@@ -348,7 +354,8 @@ def grow(grid, face, end, total, growth, step):
                     fresh[k, word] = upto[t, offset[f] + end, word] & onwards[t, offset[f] + low[f], word]
                 else:
                     fresh[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + end, word]
-            trial[t] = best_leaf(values, starts, t, masks, k, fresh)
+                same_leaves = same_leaves and fresh[k, word] == masks[k, word]
+            trial[t] = best[t] if same_leaves else best_leaf(values, starts, t, masks, k, fresh)
             total += trial[t] - best[t]
             if total >= -SCORE_TIE:
                 return total
@@ -359,6 +366,8 @@ def grow(grid, face, end, total, growth, step):
             begin = close = end
         for j in range(border_start[offset[f] + begin], border_start[offset[f] + close + 1]):
             k = border_entries[j]
+            if grid.sums[owner[k]] != which:
+                continue
             best[owner[k]] = trial[owner[k]]
             for word in range(words):
                 masks[k, word] = fresh[k, word]
@@ -371,27 +380,27 @@ def grow(grid, face, end, total, growth, step):
 
 
 @njit(cache=True)
-def strengthen_neighbourhood(grid, states, node, neighbourhood, box):
-    """Grow the box of wrong cells that the adversary found, cheapest escape first, as long as it is proven wrong.
-
-    Writes the box of the states that touch it.
-    """
-    first, last, state_start, unordered = neighbourhood.first, neighbourhood.last, states.start, states.unordered
-    worst_low, worst_high = neighbourhood.adversary.worst_low, neighbourhood.adversary.worst_high
-    box_low, box_high, box_set, sets = box.low, box.high, box.sets, node.box.sets
-    count, trees = len(unordered), grid.values.shape[0]
-    for f in range(count):
-        box_set[f] = np.uint64(0)
-        if unordered[f]:
-            box_low[f] = box_high[f] = worst_low[f]
-            box_set[f] = np.uint64(1) << np.uint64(worst_low[f])
-        else:
-            box_low[f], box_high[f] = reached_by(states, f, worst_low[f], worst_high[f], neighbourhood)
+def growth_from(grid, low, high):
+    """A box of cells that is to grow, and room for it."""
+    trees = grid.values.shape[0]
     masks = np.empty((len(grid.members), grid.upto.shape[2]), np.uint64)
-    growth = Growth(
-        worst_low, worst_high, masks, np.empty_like(masks), np.empty(trees), np.empty(trees), np.zeros(trees, np.int64)
-    )
-    total = grid.base + most_on(grid, worst_low, worst_high, masks, growth.best)
+    return Growth(low, high, masks, np.empty_like(masks), np.empty(trees), np.empty(trees), np.zeros(trees, np.int64))
+
+
+@njit(cache=True)
+def strengthen(grid, states, which, node, first, last, low, high, box):
+    """Grow a box of cells on which one sum is wrong, cheapest escape first, as long as it is proven wrong throughout.
+
+    Each state touches the cells from ``first`` to ``last``. ``low`` and ``high`` become the larger box of cells, and
+    ``box``, which holds the states that touch the box, becomes that of the larger one.
+    """
+    state_start, unordered = states.start, states.unordered
+    box_low, box_high, box_set, sets = box.low, box.high, box.sets, node.box.sets
+    count = len(unordered)
+    for f in range(count):
+        box_set[f] = np.uint64(1) << np.uint64(box_low[f]) if unordered[f] else np.uint64(0)
+    growth = growth_from(grid, low, high)
+    total = most_on(grid, which, low, high, growth.masks, growth.best)
     refused = np.zeros(count, np.uint64)
     residual_costs, heap = np.empty(2 * count), np.empty(2 * count, np.int64)
     size = list_faces(states, node, box, refused, residual_costs, heap)
@@ -402,22 +411,24 @@ def strengthen_neighbourhood(grid, states, node, neighbourhood, box):
             return
         step += 1
         f = face // 2
+        start, stop = state_start[f], state_start[f + 1] - 1
         picked, end = np.uint64(0), 0
         if unordered[f]:
-            picked = next_outside(state_start[f + 1] - state_start[f], box_set[f], refused[f], sets[f])
+            picked = next_outside(stop - start + 1, box_set[f], refused[f], sets[f])
             end = highest(picked)
         elif face % 2:
-            end = first[state_start[f] + box_high[f] + 1]
+            end = first[start + box_high[f] + 1]
         else:
-            end = last[state_start[f] + box_low[f] - 1]
-        grown = grow(grid, face, end, total, growth, step)
+            end = last[start + box_low[f] - 1]
+        grown = grow(grid, which, face, end, total, growth, step)
         fine = grown < -SCORE_TIE
         if fine:
             total = grown
-            if unordered[f]:
-                box_set[f] |= picked
-            else:
-                box_low[f], box_high[f] = reached_by(states, f, worst_low[f], worst_high[f], neighbourhood)
+            box_set[f] |= picked
+            while not unordered[f] and box_low[f] > 0 and last[start + box_low[f] - 1] >= low[f]:
+                box_low[f] -= 1
+            while not unordered[f] and start + box_high[f] < stop and first[start + box_high[f] + 1] <= high[f]:
+                box_high[f] += 1
         elif unordered[f]:
             refused[f] |= picked
         residual_costs[face] = -1.0

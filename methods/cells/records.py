@@ -108,19 +108,6 @@ class Leaves(NamedTuple):
     totals: np.ndarray  # (sums,), of the values
 
 
-class StrengtheningRoom(NamedTuple):
-    """Room for ``kernels.strengthen_in``, which allocates nothing so that no references have to be counted."""
-
-    leaves: Leaves  # the best ones on the box
-    fresh: np.ndarray  # (M, W) uint64, the masks of the larger box
-    trial: np.ndarray  # (T,), the values of its best leaves
-    seen: np.ndarray  # (T,), 0, then the last step that looked at the tree
-    changed: np.ndarray  # (T,), the masks that a step changes
-    refused: np.ndarray  # (F,) uint64, 0, then the categories that cannot be added
-    residual_costs: np.ndarray  # (2 F,), of the faces
-    heap: np.ndarray  # (2 F,), of the faces by these
-
-
 class Marks(NamedTuple):
     """Room for ``kernels.tighten``: sets of clauses, 64 a word, each of shape (words,) uint64."""
 

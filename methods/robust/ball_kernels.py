@@ -45,8 +45,8 @@ from methods.cells.masks import (
     push,
     take_node,
 )
-from methods.cells.neighbourhood import LOOKS, STUCK, grow, most_on, worst_in
-from methods.cells.records import Ball, Box, Growth
+from methods.cells.neighbourhood import LOOKS, STUCK, grow, growth_from, most_on, worst_in
+from methods.cells.records import Ball, Box
 
 FIRST, MOST = 1e-3, 1e15  # costs of a share: the first one tried, and more than any point can cost
 SHARING = 30  # units of work for a face of a clause that is shared out
@@ -479,13 +479,10 @@ def learn(grid, space, box, point, duals, clauses, counters, neighbourhood):
     """Add the box of cells that the adversary found, grown by the cheapest escapes first, to the clauses; its place."""
     unordered, offset, sets = space.unordered, space.offset, box.sets
     worst_low, worst_high = neighbourhood.adversary.worst_low, neighbourhood.adversary.worst_high
-    count, trees = len(unordered), grid.values.shape[0]
+    count = len(unordered)
     chosen = own_categories(space, worst_low)
-    masks = np.empty((len(grid.members), grid.upto.shape[2]), np.uint64)
-    growth = Growth(
-        worst_low, worst_high, masks, np.empty_like(masks), np.empty(trees), np.empty(trees), np.zeros(trees, np.int64)
-    )
-    total = grid.base + most_on(grid, worst_low, worst_high, masks, growth.best)
+    growth = growth_from(grid, worst_low, worst_high)
+    total = most_on(grid, 0, worst_low, worst_high, growth.masks, growth.best)
     residual_costs, heap, size = np.empty(2 * count), np.empty(2 * count, np.int64), 0
     wrong = Box(worst_low, worst_high, chosen)
     refused = np.zeros(count, np.uint64)
@@ -506,7 +503,7 @@ def learn(grid, space, box, point, duals, clauses, counters, neighbourhood):
             end = highest(picked)
         else:
             end = worst_high[f] + 1 if face % 2 else worst_low[f] - 1
-        grown = grow(grid, face, end, total, growth, step)
+        grown = grow(grid, 0, face, end, total, growth, step)
         fine = grown < -SCORE_TIE
         if fine:
             total = grown
@@ -516,7 +513,7 @@ def learn(grid, space, box, point, duals, clauses, counters, neighbourhood):
         residual_costs[face] = -1.0
         if fine or unordered[f]:
             residual_costs[face] = escape(space, face, wrong, refused, box, point, duals)
-    counters[WORK] += 40 * trees
+    counters[WORK] += 40 * grid.values.shape[0]
     return add_clause(space, wrong, clauses, counters)
 
 

@@ -213,14 +213,15 @@ def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
             least, which = score(seed)
             if least >= -SCORE_TIE:
                 continue
-            box = Box(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint64))
             free = np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count)
             node = Node(Box(np.zeros(count, np.int64), counts - 1, layout.sets), layout.factual_state, *free)
             if same:
                 state._rule_out(layout.cells(seed))
                 box = boxes_of(state.clauses)[state.counters[kernels.CLAUSES] - 1]
             else:
-                kernels.strengthen(state.grid, state.states, which, node, seed, box)
+                counters = np.zeros(12, np.int64)
+                c = kernels.learn(state.grid, state.states, which, node, seed, state.clauses, counters)
+                box = boxes_of(state.clauses)[c]
             allowed = [
                 [
                     s
