@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.certificate import perturbed
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.problem import Problem
 from methods.descent import SMALL, Descending, Descent, logistic
 
@@ -50,7 +50,7 @@ class AdversarialRecourse(Descent):
         super().__post_init__()
         if not (math.isfinite(self.rho) and self.rho >= 0):
             raise ValueError(f"rho is {self.rho}; it must be a finite number >= 0, in scaled units.")
-        check_least(self, 1, "ascents")
+        check_counts(self, 1, "ascents")
 
     def fit(self, problem: Problem) -> _Explainer:
         return _Explainer(self, problem)

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
@@ -66,7 +66,7 @@ class Descent:
         check_above(self, 0, "weight", "rate")
         if not 0 < self.decay < 1:
             raise ValueError(f"decay is {self.decay}; it must be in (0, 1).")
-        check_least(self, 1, "rounds", "steps")
+        check_counts(self, 1, "rounds", "steps")
 
     def refuses(self, problem: Problem) -> str | None:
         if not isinstance(problem.target, Label):

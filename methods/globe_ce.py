@@ -11,7 +11,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import COORDINATE_TIE, Actionability, Space
@@ -59,7 +59,7 @@ class GlobeCe:
     power: float = 3.0
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "draws", "scalings")
+        check_counts(self, 1, "draws", "scalings")
         check_above(self, 0, "cost", "power")
 
     def refuses(self, problem: Problem) -> str | None:

@@ -87,7 +87,7 @@ class Density:
     def likelihood(self, points: np.ndarray) -> np.ndarray:
         r""":math:`\ell` of scaled points, shape (points,)."""
         total: np.ndarray = self.shares + sum(part.at(points) for part in self.parts)
-        return total.max(axis=1)
+        return total.max(axis=1, initial=-np.inf)  # without a component nothing is likely
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -273,6 +273,13 @@ class Feature:
         """Categories in the order that ``conditional`` climbs."""
         return self.order or self.categories
 
+    @property
+    def leaves_ranks_out(self) -> bool:
+        """Whether the ranks that an ordinal feature can reach may be no interval: by its order, or by special codes."""
+        return self.kind is Kind.ORDINAL and (
+            self.ladder != self.categories or not set(self.special).isdisjoint(self.categories[1:-1])
+        )
+
     @cached_property
     def dtype(self) -> Any:
         """The type of its column in decoded frames: whole numbers beside gaps are floats."""

@@ -50,6 +50,20 @@ def check_least(settings: object, least: float, *names: str) -> None:
     _check(settings, names, lambda value: value >= least, f"of at least {least}")
 
 
+def check_counts(settings: object, least: int, *names: str) -> None:
+    """Refuse attributes that are no whole numbers of at least ``least``.
+
+    Raises
+    ------
+    ValueError
+        For the first such attribute.
+    """
+    for name in names:
+        value = getattr(settings, name)
+        if not whole(value) or value < least:
+            raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+
+
 def check_above(settings: object, bound: float, *names: str) -> None:
     """Refuse attributes that are no finite numbers above ``bound``.
 

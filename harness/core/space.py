@@ -269,7 +269,7 @@ class Space:
     def reached(self, factual: pd.DataFrame, encoded: np.ndarray) -> np.ndarray:
         """Which features of scaled rows hold a value that a *changed* feature may take, bool, shape (rows, features).
 
-        As ``reach``, but without the ranks inside it that an ordinal feature's ``order`` leaves out, and without codes.
+        As ``reach``, but without special codes, and without ranks inside it that an ordinal's ``order`` leaves out.
         """
         low, high = self.reach(factual)
         found = []
@@ -281,7 +281,7 @@ class Space:
                 within &= np.abs(block[:, 0] - (code - feature.scale[0]) / feature.range) >= near
             if feature.loses:
                 within |= np.isnan(block[:, 0])
-            if feature.kind is Kind.ORDINAL and feature.actionability is Actionability.CONDITIONAL:
+            if feature.kind is Kind.ORDINAL:
                 codes = feature.codes(feature.reachable(factual[feature.name].iloc[0]))
                 within &= np.isin(np.rint(block[:, 0] * max(len(feature.categories) - 1, 1)), codes)
             found.append(within)

@@ -17,7 +17,14 @@ from harness.data.csv_columns import LARGEST
 from harness.data.features import EXACT
 
 OF_FILES = ("name", "sources", "tables", "read", "published")
-NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # of objects
+NUMBERS = {"integer", "floating", "mixed-integer-float"}  # of objects
+DAYS, TEXTS = "(column - column.min()).dt.days", "column.astype(str)"
+OTHERS = {
+    "datetime64": ("dates", DAYS), "datetime": ("dates", DAYS), "date": ("dates", "pandas.to_datetime and then days"),
+    "timedelta64": ("durations", "column.dt.total_seconds()"), "timedelta": ("durations", "column.dt.total_seconds()"),
+    "time": ("times of day", "hours"), "period": ("periods", TEXTS), "interval": ("intervals", TEXTS),
+    "decimal": ("decimals", "column.astype(float)"), "bytes": ("bytes", TEXTS),
+}  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +52,12 @@ def check_frame(frame: pd.DataFrame, target: Any) -> None:
             raise DatasetError(f"the table's column {name!r} holds complex numbers; give real ones.")
         if frame[name].dtype == object and not all(isinstance(value, Hashable) for value in frame[name]):
             raise DatasetError(f"the table's column {name!r} holds lists or tables; give a number or text a cell.")
+        levels = frame[name].cat.categories if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name]
+        if (kind := infer_dtype(levels, skipna=True)) in OTHERS:
+            what, instead = OTHERS[kind]
+            raise DatasetError(
+                f"the table's column {name!r} holds {what}; give numbers or texts, as by {instead}, or drop it."
+            )
     if not frame.index.equals(pd.RangeIndex(len(frame))):
         logger.warning(
             "the table: its index is not 0, 1, 2, ...; people are named by their place, so that %r is person 0. With "

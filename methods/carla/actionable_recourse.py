@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.problem import Problem
 from harness.core.space import Actionability
 from harness.core.tolerances import COORDINATE_TIE
@@ -64,7 +64,7 @@ class ActionableRecourse(CarlaMethod):
     sample: bool = True
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "fs_size")
+        check_counts(self, 1, "fs_size")
 
     title: ClassVar[str] = "Actionable Recourse"
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from harness.core.equation import Equation
 from harness.core.method import LibraryDefault
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from methods.carla import compat
@@ -63,7 +63,7 @@ class CausalRecourse(CarlaMethod):
     max_actions: int = 150
 
     def __post_init__(self) -> None:
-        check_least(self, NUMBERS, "max_actions")
+        check_counts(self, NUMBERS, "max_actions")
 
     title: ClassVar[str] = "Causal Recourse"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harness.core.method import REQUIRED, LibraryDefault
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, moving_columns
@@ -66,7 +66,7 @@ class Cchvae(TorchMethod):
 
     def __post_init__(self) -> None:
         check_layers(self.hidden, self.latent, self.epochs)
-        check_least(self, 1, "n_search_samples", "max_iter")
+        check_counts(self, 1, "n_search_samples", "max_iter")
         check_above(self, 0, "step")
 
     title: ClassVar[str] = "CCHVAE"

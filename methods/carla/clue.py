@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, moving_columns
@@ -54,7 +54,7 @@ class Clue(GradientMethod):
     epochs: int = 1
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "width", "depth", "latent", "epochs")
+        check_counts(self, 1, "width", "depth", "latent", "epochs")
 
     title: ClassVar[str] = "CLUE"
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from harness.core.errors import check_choices
 from harness.core.method import LibraryDefault
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of
@@ -77,7 +77,7 @@ class Face(CarlaMethod):
             check_above(self, 0, "radius")
         if not 0 < self.fraction < 1:
             raise ValueError(f"fraction is {self.fraction}; it must lie between 0 and 1.")
-        check_least(self, LEAST, "max_rows")
+        check_counts(self, LEAST, "max_rows")
 
     title: ClassVar[str] = "FACE"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.models import torch_mlp
@@ -55,7 +55,7 @@ class CodeDescent(GradientMethod):
 
     def __post_init__(self) -> None:
         check_layers(self.hidden, self.latent, self.epochs)
-        check_least(self, 1, "max_iter")
+        check_counts(self, 1, "max_iter")
         check_above(self, 0, "lr")
 
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pandas as pd
 
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
@@ -55,7 +55,7 @@ class GrowingSpheres(CarlaMethod):
 
     def __post_init__(self) -> None:
         check_above(self, 0, "step")
-        check_least(self, 1, "max_iter")
+        check_counts(self, 1, "max_iter")
 
     title: ClassVar[str] = "Growing Spheres"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, moving_columns
@@ -55,7 +55,7 @@ class Wachter(GradientMethod):
 
     def __post_init__(self) -> None:
         check_above(self, 0, "lr")
-        check_least(self, 1, "n_iter")
+        check_counts(self, 1, "n_iter")
 
     title: ClassVar[str] = "Wachter"
 

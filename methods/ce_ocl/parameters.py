@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.core.clusters import clustered
 from harness.core.errors import check_choices
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.objective import Limit, Objective, Term, check_weight, mad, mahalanobis_factor
 from harness.core.problem import Problem
 from harness.core.space import Kind
@@ -53,7 +53,7 @@ class DataManifold:
         check_weight("penalty", self.penalty)
         if not self.penalty:
             raise ValueError(f"penalty is {self.penalty}; it must be > 0.")
-        check_least(self, 1, "clusters")
+        check_counts(self, 1, "clusters")
         if not 0 <= self.likelihood < 1:
             raise ValueError(f"likelihood is {self.likelihood}; it must be in [0, 1), 0 for no density.")
         if self.likelihood and self.hull != "none":

@@ -17,7 +17,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.tolerances import COORDINATE_TIE, OPTIMALITY_GAP
-from methods.ce_ocl.answers import cost_of
+from methods.ce_ocl.answers import cost_of, infeasible
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.constraints import manifolds
@@ -211,6 +211,8 @@ class ProgramEngine:
         What only a further enlargement holds comes after what an earlier one does.
         """
         labels = [*self.manifolds[0].labels]
+        if not labels:
+            return [self._explained(infeasible(False), request.factual)]
         ended = _ended(f"the {len(labels)} clusters give no more than one counterfactual each")
         answers, rest = list[Answer](), dict[Any, Answer]()
         for manifold in self.manifolds:

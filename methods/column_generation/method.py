@@ -14,7 +14,7 @@ import pandas as pd
 from harness.core.errors import UnsupportedError, check_choices
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.relations import refusal
@@ -105,7 +105,7 @@ class ColumnGeneration:
     change_seconds: float = 5.0
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "t_max")
+        check_counts(self, 1, "t_max")
         check_choices(self, {"solver": SOLVERS})
         if not 0.5 <= self.threshold < 1:
             raise ValueError(f"threshold is {self.threshold}; it must be in [0.5, 1).")

@@ -475,6 +475,11 @@ def _corners(model: Ensemble, width: int) -> Iterator[np.ndarray]:
 
 def _confirmed(model: Ensemble, estimator: Any, raw: Any, foreign: bool = True) -> Ensemble:
     """The ensemble, if its sum at some points is the library's: formats change from version to version."""
+    if foreign and len(model.base) == len(getattr(estimator, "classes_", ())) == 2:
+        raise UnsupportedError(
+            f"this {type(estimator).__name__} has two outputs for two classes; train it with its objective for two "
+            f"classes, which has one."
+        )
     width = estimator.n_features_in_
     corners = _corners(model, width) if foreign else ()  # scikit-learn's own may split on codes of categories
     points = np.vstack([np.zeros(width), np.ones(width), *corners])

@@ -82,11 +82,6 @@ def _after(feature: Feature, value: float) -> float:
     return float(np.nextafter(value, math.inf)) if feature.kind is Kind.CONTINUOUS else math.floor(value) + 1.0
 
 
-def _climbs(feature: Feature) -> bool:
-    """Whether the ranks that an ordinal feature can reach may be no interval: it climbs an order of its own."""
-    return feature.kind is Kind.ORDINAL and feature.ladder != feature.categories
-
-
 class Sums:
     """Weighted sums of the model's inputs as functions of the features.
 
@@ -182,7 +177,7 @@ class Model:
 def searchable(problem: Problem) -> bool:
     """Whether the model is linear, or trees or a network with one end, whose features can be searched as intervals."""
     classifier = problem.classifier
-    if len(classifier.classes) > 2 or any(_climbs(feature) for feature in problem.space.features):
+    if len(classifier.classes) > 2 or any(feature.leaves_ranks_out for feature in problem.space.features):
         return False
     try:
         if is_linear(classifier.estimator):

@@ -176,7 +176,7 @@ class MdPsoExplainer:
                 chosen[s] = self._selected(pool, n, rngs[s])
                 rows[s] = self._rows(origins[s], starts[s], pool.points[chosen[s]])
             costs = pool.cost[chosen[s]].tolist()
-            answers = tuple(Answer(Status.FOUND, row, objective=c) for row, c in zip(rows[s], costs, strict=True))
+            answers = tuple(Answer(Status.FOUND, row, late, c) for row, c in zip(rows[s], costs, strict=True))
             count = len(pool.cost)
             why = f"the swarm met {count or 'no'} distinct valid point{'s' if count > 1 else ''}"
             if not self.active:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from harness.core.errors import check_choices
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts, check_least
 
-CHOICES = {"selection": ("kmeans", "top", "personal"), "pick": ("best", "random"), "cost": ("deb", "paper")}
+CHOICES = {
+    "pull_back": (True, False),
+    "selection": ("kmeans", "top", "personal"),
+    "pick": ("best", "random"),
+    "cost": ("deb", "paper"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +30,7 @@ class Movement:
 
     def __post_init__(self) -> None:
         check_choices(self, {"draws": ("unit", "paper")})
-        check_least(self, 1, "particles", "iterations")
+        check_counts(self, 1, "particles", "iterations")
         check_least(self, 0, "inertia", "cognitive", "social", "diversity")
         if not 0 < self.clamp <= 1:
             raise ValueError(f"clamp is {self.clamp}; it must lie in (0, 1], a share of the box.")
@@ -51,8 +56,9 @@ class Parameters(Movement):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choices(self, CHOICES)
-        check_least(self, 1, "n_active")
-        check_least(self, 0, "epsilon", "epsilon_abs", "proximity_weight", "sparsity_weight", "archive", "doublings")
+        check_counts(self, 1, "n_active")
+        check_counts(self, 0, "archive", "doublings")
+        check_least(self, 0, "epsilon", "epsilon_abs", "proximity_weight", "sparsity_weight")
 
     def box(self, doublings: int) -> tuple[float, float]:
         """Relative and absolute half-width of a number's box after some doublings."""

@@ -112,7 +112,8 @@ class CategoryBlock(Block):
         return [self.form(np.arange(self.size) / max(self.size - 1, 1))]
 
     def forbid(self, value: Any) -> None:
-        self.compiled.add_row(Linear.of(self._indicator(self.feature.categories.index(value))), high=0.0)
+        code = self.feature.categories.index(value)
+        self.compiled.add_row(self.form((np.arange(self.size) == code).astype(float)), high=0.0)
 
     def changed(self) -> Linear:
         return self.form((np.arange(self.size) != self.code).astype(float))

@@ -185,9 +185,9 @@ class Robust(Settings):
         if self.hull != "none" and (self.epsilon or self.clip):
             what = "a hull enlarged by epsilon" if self.epsilon else "clip=true within a hull"
             return f"the cell search does not take {what}", "set epsilon=0" if self.epsilon else "set hull=none"
-        if self.hull != "none" and (names := _climbing(problem)):
+        if self.hull != "none" and (names := [f.name for f in problem.space.features if f.leaves_ranks_out]):
             return (
-                f"the cell search within a hull takes levels in one order, and {names[0]} has its own",
+                f"the cell search within a hull takes levels in one order, and {names[0]} has its own, or special ones",
                 "set hull=none",
             )
         if (unfit := _unfit_feature(problem)) is None:
@@ -230,11 +230,6 @@ class Robust(Settings):
         if algorithm == "adversarial":
             return adversarial.Adversarial(problem, settings)
         return leaf.Leaf(problem, settings) if algorithm == "leaf" else linear.Linear(problem, settings)
-
-
-def _climbing(problem: Problem) -> list[str]:
-    """The features whose levels are climbed in another order than they are listed in."""
-    return [f.name for f in problem.space.features if f.kind is Kind.ORDINAL and f.ladder != f.categories]
 
 
 def _unfit_feature(problem: Problem) -> str | None:

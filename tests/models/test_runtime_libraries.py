@@ -92,6 +92,83 @@ def test_catboost_is_explained_and_its_counterfactual_holds(stem: str) -> None:
     assert model.predict(row)[0] >= 120 if wanted is not None else model.predict(row)[0] == 0
 
 
+def fitted(kind: str, data: Any, outcome: Any, **settings: Any) -> Any:
+    catboost = pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    given = {"iterations": 8, "depth": 2, "verbose": False, "allow_writing_files": False, "random_seed": 0, **settings}
+    return getattr(catboost, f"CatBoost{kind}")(**given).fit(data, outcome)
+
+
+def test_a_threshold_of_catboosts_own_is_not_read_and_kept() -> None:
+    """Whether or not some row of the data lies between it and one half."""
+    model = fitted("Classifier", INPUTS, PIMA["Outcome"])
+    model.set_probability_threshold(0.62)
+    share = model.predict_proba(INPUTS)[:, 1]
+    for rows in (PIMA, PIMA[(share <= 0.5) | (share > 0.62)].reset_index(drop=True)):
+        known = pose(rows, "Outcome", model, desired="1").classifier
+        assert "its own threshold of probabilities is 0.62" in (known.opaque or "")
+        np.testing.assert_array_equal(known.predict(PIMA).astype(str) == "1", share > 0.62)
+    model.set_probability_threshold(0.5)
+    assert pose(PIMA, "Outcome", model, desired="1").classifier.opaque is None
+
+
+@pytest.mark.parametrize("written", [bool, str, object], ids=["bool", "texts", "objects"])
+def test_truth_values_are_given_to_catboost_as_it_was_trained_on_them(written: type) -> None:
+    """It writes True as 1 of truth values, whatever holds them, and takes the text True for another category."""
+    old = (PIMA["Age"] > 30) ^ (PIMA["BMI"] > 32)
+    frame = PIMA[["Glucose"]].assign(
+        member=old, Outcome=(old ^ (PIMA["Glucose"] > 120)).map({False: "no", True: "yes"})
+    )
+    trained = frame[["Glucose", "member"]].assign(member=old.astype(written))
+    model = fitted("Classifier", trained, frame["Outcome"], cat_features=["member"], one_hot_max_size=4, iterations=30)
+    question = pose(frame, "Outcome", model, desired="yes")
+    assert question.classifier.opaque is None
+    said = np.ravel(model.predict(trained))
+    assert len(set(said)) == 2
+    np.testing.assert_array_equal(question.classifier.predict(frame), said)
+    factual = int(np.flatnonzero(said == "no")[0])
+    answer = explain(CeOcl(), question, factual, time_limit=30).answers[0]
+    assert answer.status.name == "OPTIMAL"
+    row = pd.DataFrame([answer.row])[["Glucose", "member"]]
+    assert np.ravel(model.predict(row.assign(member=row["member"].astype(bool).astype(written))))[0] == "yes"
+
+
+def test_truth_values_that_catboost_does_not_tell_are_refused() -> None:
+    """Of splits by statistics of categories nobody sees how these were written."""
+    member = PIMA["Age"] > 30
+    data = pd.DataFrame({"member": member, "other": PIMA["BMI"] > 32})
+    outcome = np.where(member ^ (PIMA["BMI"] > 32), "yes", "no")
+    model = fitted("Classifier", data, outcome, cat_features=["member", "other"], one_hot_max_size=1)
+    with pytest.raises(
+        HarnessError, match=r"it does not tell how member was written when it was trained; train it on texts"
+    ):
+        pose(data.assign(y=outcome), "y", model, desired="yes")
+
+
+@pytest.mark.parametrize("loss", ["Poisson", "Tweedie:variance_power=1.5", "RMSE"])
+def test_numbers_are_those_that_catboost_predicts(loss: str) -> None:
+    """Not their logarithm."""
+    model = fitted("Regressor", INPUTS, PIMA["Pregnancies"], loss_function=loss)
+    frame = PIMA.iloc[:, :-1].assign(many=PIMA["Pregnancies"])
+    known = pose(frame, "many", ModelSource(model), desired=">= 3").classifier
+    np.testing.assert_allclose(known.predict(frame).astype(float), model.predict(INPUTS), rtol=1e-12)
+    assert (known.opaque is None) == (loss == "RMSE")
+
+
+def test_several_numbers_of_catboost_are_refused() -> None:
+    model = fitted("Regressor", INPUTS, PIMA["Pregnancies"], loss_function="RMSEWithUncertainty")
+    with pytest.raises(HarnessError, match="it predicts several numbers; train it with a loss of one"):
+        pose(PIMA.iloc[:, :-1].assign(many=PIMA["Pregnancies"]), "many", model, desired=">= 3")
+
+
+def test_probabilities_of_one_class_against_all_are_catboosts() -> None:
+    three = np.digitize(PIMA["Glucose"], [100, 140]).astype(str)
+    model = fitted("Classifier", INPUTS, three, loss_function="MultiClassOneVsAll")
+    known = pose(PIMA.iloc[:, :-1].assign(y=three), "y", model, desired="2").classifier
+    assert known.opaque is None
+    np.testing.assert_allclose(known.estimator.predict_proba(INPUTS), model.predict_proba(INPUTS), atol=1e-12)
+    np.testing.assert_array_equal(known.estimator.predict(INPUTS), np.ravel(model.predict(INPUTS)))
+
+
 def test_columns_of_catboost_are_taken_by_name_if_it_knows_names() -> None:
     """A column that is not there does not make it take all of them by place, unless they are listed."""
     catboost = pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")

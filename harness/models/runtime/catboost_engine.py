@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ from harness.core.inputs import Indicator, Input
 from harness.core.processes import ended_by
 from harness.core.space import Feature, Space
 from harness.models.runtime.columns import Decoder, number
-from harness.models.runtime.engine import LOGITS, Engine, Predicted
+from harness.models.runtime.engine import LOGITS, PROBABILITIES, Engine, Predicted
 from harness.models.runtime.optional import library
 from harness.models.runtime.records import DOUBLE, FlatTree, Split, Trees, flat_tree
 
@@ -29,6 +29,8 @@ model.load_model(blob=sys.stdin.buffer.read())
 with tempfile.TemporaryDirectory() as folder:
     model.save_model(f"{folder}/model.json", format="json")
 """
+# By loss, what CatBoost predicts by itself, of a model in memory, where that is no logarithm nor a softmax's logits.
+PREDICTED = {"Poisson": "Exponent", "Tweedie": "Exponent", "MultiClassOneVsAll": "Probability"}
 GREATEST = float(np.nextafter(np.finfo(np.float32).max, np.float32(0)))  # the border before gaps lies one beyond
 
 
@@ -54,6 +56,7 @@ class CatBoostEngine(Engine):
 
     def __init__(self, content: bytes, space: Space, classes: int) -> None:
         self.content, self.classifier, self._model = content, classes > 0, None
+        self.text: Callable[[Any], str] = str
         with _read_by_catboost():
             self.names = tuple(map(str, self.model.feature_names_))
             self.coded = frozenset(self.model.get_cat_feature_indices())
@@ -66,12 +69,22 @@ class CatBoostEngine(Engine):
             raise UnsupportedError(f"it takes {others[0].replace('_', ' ')}; train it on numbers and categories")
         if classes and not own:
             raise UnsupportedError("it predicts numbers, and the target has classes")
+        if not classes and np.size(described["scale_and_bias"][1]) > 1:
+            raise UnsupportedError("it predicts several numbers; train it with a loss of one")
         self.labels, self.columns = tuple(own), tuple(feature.name for feature in features)
         with _read_by_catboost():
             parts = Parts(described, features, self.coded)
+            self.text = parts.text = _spelling(described, parts)
+            self.asked = PREDICTED.get(_loss(described), "RawFormulaVal")
+            self.kind = PROBABILITIES if self.asked == "Probability" else LOGITS
             try:
                 self.reading = _read(described, len(own) if len(own) > 2 else 1, self.classifier, parts)
                 self.decoder = Decoder(features, tuple(parts.inputs)) if features else None
+                if len(own) == 2 and (threshold := self.model.get_probability_threshold()) != 0.5:
+                    self.reading = (
+                        f"its own threshold of probabilities is {threshold:g}, which is not read; save it with "
+                        f"set_probability_threshold(0.5), and set the model's threshold={threshold:g} here"
+                    )
             except UnsupportedError as why:
                 self.reading = str(why)
 
@@ -93,10 +106,10 @@ class CatBoostEngine(Engine):
         """Its JSON; with the codes of all categories of the features, where there are any."""
         pool = None
         if features:
-            rows = max(len(feature.categories) for feature in features)
+            known = [f.scale[:1] if f.numeric else (*f.categories, *_codes_of_logical(f)) for f in features]
+            rows = max(map(len, known))
             listed = {
-                f.name: f.scale[:1] * rows if f.numeric else [f.categories[k % len(f.categories)] for k in range(rows)]
-                for f in features
+                f.name: [each[k % len(each)] for k in range(rows)] for f, each in zip(features, known, strict=True)
             }
             pool = library("catboost", "catboost").Pool(self._table(pd.DataFrame(listed)), cat_features=[*self.coded])
         with tempfile.TemporaryDirectory() as folder, _read_by_catboost():
@@ -106,7 +119,7 @@ class CatBoostEngine(Engine):
 
     def _table(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Rows of features under the model's own names: categories as texts, by which it knows them."""
-        kinds = [str if place in self.coded else float for place in range(len(self.names))]
+        kinds = [self.text if place in self.coded else float for place in range(len(self.names))]
         columns = zip(self.names, rows, kinds, strict=True)
         return pd.DataFrame({name: [kind(v) for v in rows[own].tolist()] for name, own, kind in columns})
 
@@ -115,7 +128,7 @@ class CatBoostEngine(Engine):
             matrix: Any = self._table(rows[list(self.columns)])
         else:
             matrix = np.ascontiguousarray(rows, dtype=float)
-        raw = self.model.predict(matrix, prediction_type="RawFormulaVal", thread_count=1)
+        raw = self.model.predict(matrix, prediction_type=self.asked, thread_count=1)
         scores = np.asarray(raw, dtype=float).reshape(len(matrix), -1)
         if not self.classifier:
             return Predicted(None, scores)
@@ -189,6 +202,7 @@ class Parts:
 
     def __init__(self, described: Mapping[str, Any], features: tuple[Feature, ...], coded: frozenset[int]) -> None:
         self.features, self.inputs = features, list[Input]()
+        self.text: Callable[[Any], str] = str  # of a category, as the model knows it
         info = described["features_info"]
         self.numbers = [
             (each["flat_feature_index"], each.get("nan_value_treatment") != "AsTrue")
@@ -216,19 +230,53 @@ class Parts:
             assert source is not None
             return self._place(source), border, gap_left
         if split["split_type"] == "OneHotFeature":
-            feature = self.features[self.categories[split["cat_feature_index"]]]
-            text = self.texts.get(split["value"] % 2**32)
-            levels = tuple(value for value in feature.categories if str(value) == text)
+            feature, text = self.told(split)
+            levels = tuple(value for value in feature.categories if self.text(value) == text)
             return self._place(Indicator(feature.name, levels)), 0.5, True
         raise UnsupportedError(
             f"its trees split by {split['split_type']}, statistics of categories; train it with a one_hot_max_size of "
             f"as many categories as a feature has"
         )
 
+    def told(self, split: Mapping[str, Any]) -> tuple[Feature, str | None]:
+        """The feature of a split by one category, and the category's text."""
+        feature = self.features[self.categories[split["cat_feature_index"]]]
+        return feature, self.texts.get(split["value"] % 2**32)
+
     def _place(self, source: Input) -> int:
         if source not in self.inputs:
             self.inputs.append(source)
         return self.inputs.index(source)
+
+
+def _codes_of_logical(feature: Feature) -> tuple[str, ...]:
+    """How CatBoost spells True and False itself, of a feature that has them."""
+    return ("0", "1") if any(isinstance(value, bool) for value in feature.categories) else ()
+
+
+def _as_code(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _spelling(described: Mapping[str, Any], parts: Parts) -> Callable[[Any], str]:
+    """Of a category: CatBoost writes True as 1 where it was given truth values, and as True where texts.
+
+    Raises
+    ------
+    UnsupportedError
+        Where neither, or both, are known to the model.
+    """
+    logical = [feature for feature in parts.features if _codes_of_logical(feature)]
+    splits = [split for tree in described.get("oblivious_trees", ()) for split in tree["splits"] or ()]
+    told = [parts.told(split) for split in splits if split["split_type"] == "OneHotFeature"]
+    spelled = {text in ("0", "1") for feature, text in told if feature in logical}
+    counted = any(split["split_type"] not in ("FloatFeature", "OneHotFeature") for split in splits)
+    if logical and (len(spelled) > 1 or (not spelled and (counted or not splits))):
+        raise UnsupportedError(
+            f"it does not tell how {logical[0].name} was written when it was trained; train it on texts, as by "
+            f"table[{logical[0].name!r}].astype(str), and give the data so"
+        )
+    return _as_code if True in spelled else str
 
 
 def _read(described: Mapping[str, Any], outputs: int, classifier: bool, parts: Parts) -> Trees:

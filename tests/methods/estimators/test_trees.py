@@ -92,6 +92,10 @@ NUMBERS: dict[str, Callable[[], Any]] = {
     "lightgbm": lambda: of("lightgbm", "LGBMRegressor", **SIZE),
 }
 COLUMNS = 5
+TWO_OUTPUTS: dict[str, Callable[[], Any]] = {
+    "xgboost": lambda: of("xgboost", "XGBClassifier", objective="multi:softprob", num_class=2, **SIZE),
+    "lightgbm": lambda: of("lightgbm", "LGBMClassifier", objective="multiclass", num_class=2, **SIZE),
+}
 
 
 @cache
@@ -101,6 +105,15 @@ def rows(count: int = 500) -> tuple[np.ndarray, np.ndarray]:
     inputs = rng.random((count, COLUMNS)) * [1, 1, 3, 1, 1] - [0, 0.5, 0, 0, 0]
     inputs[:, 3], inputs[:, 4] = rng.integers(0, 5, count), rng.integers(0, 2, count)
     return inputs, np.sin(5 * inputs[:, 0]) + inputs[:, 1] * inputs[:, 3] - inputs[:, 4] * inputs[:, 2]
+
+
+@pytest.mark.parametrize("name", TWO_OUTPUTS)
+def test_two_outputs_for_two_classes_are_refused(name: str) -> None:
+    """What asks for the one score of two classes finds none."""
+    inputs, numbers = rows()
+    model = TWO_OUTPUTS[name]().fit(inputs, (numbers > 0).astype(int))
+    with pytest.raises(UnsupportedError, match="has two outputs for two classes; train it with its objective for two"):
+        ensemble(model)
 
 
 def emptied(points: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.classifier import Classifier
-from harness.core.explanation import Status
+from harness.core.explanation import Reason, Status
 from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.objective import displacement
@@ -520,7 +521,18 @@ def test_pull_back_keeps_to_the_clock(taken_by: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("methods.md_pso.method.pull_back", endless)
     explainer = MdPso(pull_back=True, epsilon=2.0).fit(toy_problem())
     (answer,) = explainer.explain(FACTUAL, 1, rng(), Deadline.after(3.0)).answers
-    assert (answer.status, judged) == (Status.FOUND, [60])
+    assert (answer.status, answer.reason, judged) == (Status.FOUND, Reason.TIME_LIMIT, [60])
+
+
+@pytest.mark.parametrize(
+    "given", [{"n_active": 2.5}, {"particles": 1.5}, {"doublings": True}, {"archive": 2.5}], ids=str
+)
+def test_counts_are_whole_numbers(given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(ValueError, match=f"{name} is .*; it must be a whole number of at least "):
+        MdPso(**given)
+    with pytest.raises(ValueError, match="pull_back is 'no'; "):
+        MdPso(pull_back="no")  # type: ignore[arg-type]
 
 
 def test_who_has_nothing_to_change_is_told() -> None:
