@@ -107,7 +107,9 @@ def family(estimator: Any) -> str:
         raise UnsupportedError(
             f"no radius can be certified for a network whose sums {library} rounds in a way of its own."
         )
-    raise UnsupportedError(f"no radius can be certified for {type(estimator).__name__}; {READ}.")
+    raise UnsupportedError(
+        f"no radius can be certified for {type(estimator).__name__}; {READ}, but of XGBoost and LightGBM neither."
+    )
 
 
 def margins(classifier: Classifier, target: Target) -> list[Margin]:
