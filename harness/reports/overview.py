@@ -31,9 +31,9 @@ NOTES = (
     "within every constraint and in time; then median seconds over all questions, one without an answer at its limit. "
     f"{DASH} : the method refuses the model.",
     "*set-up s*: seconds from the start of a process to the first question, of the slowest model. Criteria: mean "
-    "normalised rank over questions and models, 0 is best, 1 last; who has no accepted counterfactual is last. "
-    "*objective*: what is minimised, as the checker finds it, averaged over the accepted counterfactuals that all "
-    "methods which minimise the same have.",
+    "normalised rank over questions and models, 0 is best, 1 last; those without an accepted counterfactual share the "
+    "last ranks. *objective*: what is minimised, as the checker finds it, averaged over the accepted counterfactuals "
+    "that all methods which minimise the same have; in brackets how many these are.",
 )
 OTHERS = "Means of the models' means, of methods of which it was computed on all models: {}."
 TITLE = "Methods by models"
@@ -60,8 +60,9 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
 def for_paper(numbers: Numbers) -> list[Tabular]:
     """A table a task: methods down; coverage, criteria, median seconds and further metrics across.
 
-    Of the criteria the common means, the best in bold, where enough questions are answered by all; else each method's
-    own means. A column that is the same for all methods is a sentence of the caption.
+    Of each criterion the common means, the best in bold, where enough questions are answered by all; else mean ranks,
+    as means over other questions each compare nothing. A method without a rival has its own means. A column that is the
+    same for all methods is a sentence of the caption.
     """
     return [_compared(numbers, task) for task in numbers.study.tasks]
 
@@ -71,20 +72,23 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
     contests = {c.name: one for c in numbers.criteria if (one := numbers.contest(task, c)) is not None}
     contests = {name: contest for name, contest in contests.items() if name in PRINTED}
     criteria = [c for c in numbers.criteria if c.name in contests]
-    common = len(entries) > 1 and bool(contests) and all(contest.common.enough for contest in contests.values())
+    alone = len(entries) == 1
     columns: dict[str, list[str]] = {"method": [f"`{entry.method}`" for entry in entries]}
     columns["coverage ↑"] = [share(entry.coverage.value) for entry in entries]
     for c in criteria:
-        contest = contests[c.name] if common else None
-        means = [contest.common.means.get(e.method) if contest else e.mean(NEAREST + c.metric) for e in entries]
-        best = [contest is not None and entry.method in contest.best for entry in entries]
+        contest = contests[c.name]
+        if not (alone or contest.common.enough):
+            columns[f"{c.name} rank {ARROWS['lower']}"] = [number(contest.mean_ranks.get(e.method), 2) for e in entries]
+            continue
+        means = [e.mean(NEAREST + c.metric) if alone else contest.common.means.get(e.method) for e in entries]
+        best = [not alone and entry.method in contest.best for entry in entries]
         texts = [_estimate(mean, c.name == INTERVAL) for mean in means]
         columns[f"{c.name} {ARROWS[c.better]}"] = [f"**{t}**" if b else t for t, b in zip(texts, best, strict=True)]
     columns["seconds ↓"] = [digits(entry.spent()) for entry in entries]
     taken = [heading.partition(" ")[0] for heading in columns]
     found = headings(numbers.metrics.values(), "overview", taken)
     further = {h: m for h, m in found.items() if not m.criterion and m.over == "accepted"}
-    parts, own = _caption(numbers, task, list(contests.values()), common), []
+    parts, own = _caption(numbers, task, list(contests.values()), alone), []
     for heading, metric in further.items():
         values = [number(entry.mean(metric.name).value, 3) for entry in entries]
         if len(set(values) - {DASH}) > 1:
@@ -93,7 +97,7 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
         else:
             have = " that have one" if DASH in values and set(values) != {DASH} else ""
             parts.append(f"Of all methods{have}, {heading} is {next((v for v in values if v != DASH), DASH)}.")
-    if common and own:
+    if own and not alone:
         parts.append(f"Of {', '.join(own)}: each method's own means, over all that are accepted of it.")
     return Tabular(" ".join(parts), list(columns), list(zip(*columns.values(), strict=True)))
 
@@ -105,23 +109,27 @@ def _estimate(mean: Estimate | None, interval: bool) -> str:
     return number(mean.value, 3) + (f" [{low}, {high}]" if interval and not math.isnan(mean.low) else "")
 
 
-def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], common: bool) -> list[str]:
+def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bool) -> list[str]:
     """What a reader of the table has to know, in sentences."""
     entries, refused = numbers.study.of_task(task), [e for e in numbers.study.refused if e.task == task]
     asked = max((len(entry.table) for entry in entries), default=0)
     parts = [f"`{task}`: {asked} questions. Coverage: the share with an accepted counterfactual."]
-    if common:
-        whole = _behind(contests[0])
-        other = [f"; of {c.criterion.name}, over {_behind(c)}" for c in contests if _behind(c) != whole]
+    enough, few = ([c for c in contests if c.common.enough is sort] for sort in (True, False))
+    if alone:
+        parts.append("Means are of the nearest accepted counterfactual, over the questions that it answers.")
+    elif enough:
+        whole = _behind(enough[0])
+        other = [f"; of {c.criterion.name}, over {_behind(c)}" for c in enough if _behind(c) != whole]
         parts.append(
             f"Means are common: of the nearest accepted counterfactual, over {whole}{''.join(other)}. Bold: the best "
             f"of those whose coverage is not below the greatest."
         )
-    else:
-        least = min(contests, key=lambda contest: contest.common.n, default=None)
-        told = least is not None and len(entries) > 1
-        shared = f", as of {least.criterion.name} all share only {least.common.n} questions" if told and least else ""
-        parts.append(f"Means are each method's own, of its nearest, over the questions that it answers{shared}.")
+    if few and not alone:
+        shared = ", ".join(f"{c.criterion.name} ({c.common.n})" for c in few)
+        parts.append(
+            f"Too few questions are answered by all for common means of {shared}: mean normalised ranks over all "
+            f"questions, 0 is best, 1 last."
+        )
     parts.append(
         "In brackets: the 95 % interval over questions. Seconds: the median of all questions; one without an accepted "
         "counterfactual counts its limit."
@@ -224,7 +232,7 @@ def _objectives(entries: Sequence[Entry]) -> dict[str, str]:
             own += sorted({task.partition(" / ")[2] for task, *_ in answers})
         for method, values in groups[same, who].items():
             value = objective_text(np.mean([np.mean(values[key]) for key in answers]).item())
-            told.setdefault(method, []).append(value + (f" ({', '.join(own)})" if own else ""))
+            told.setdefault(method, []).append(f"{value} ({', '.join([*own, str(len(answers))])})")
     return {method: "; ".join(texts) for method, texts in told.items()}
 
 

@@ -35,17 +35,17 @@ from harness.store.run import StoredRun, method_of
 
 CLAIMS = "Claims"  # the heading above them
 HEAD = (
-    "table", "results", "questions asked", "as printed", "agree", "undecided", "differ: ours better", "ours worse",
+    "table", "results", "questions asked", "as printed", "agree", "undecided", "differ: ours worse", "ours better",
     "neither", "not run", "costs", "published / ours, median", "proven wrong",
 )  # fmt: skip
-COUNTED = (AS_PRINTED, AGREES, UNDECIDED, BETTER, WORSE, DIFFERS, NOT_RUN)  # in the order of the columns
+COUNTED = (AS_PRINTED, AGREES, UNDECIDED, WORSE, BETTER, DIFFERS, NOT_RUN)  # in the order of the columns
 QUESTIONS, LAST_RESULT, COSTS = 2, 9, 10  # columns
 LEGEND = (
     f"Results: {MARKS[AS_PRINTED]} as printed; {MARKS[AGREES]} agrees: the 95 % interval of the difference holds 0, "
     f"which is at most 25 % of the larger (where no error is published: {NEAR:.0%}, whatever the interval), with as "
     f"many questions as the paper or {ENOUGH}; {MARKS[UNDECIDED]} undecided: the interval holds 0, but the rest does "
-    f"not, or there is one question; {MARKS[BETTER]}, "
-    f"{MARKS[WORSE]} differs, ours better or worse by the paper's own criterion; {MARKS[DIFFERS]} differs, without a "
+    f"not, or there is one question; {MARKS[WORSE]}, "
+    f"{MARKS[BETTER]} differs, ours worse or better by the paper's own criterion; {MARKS[DIFFERS]} differs, without a "
     f"better way; {MARKS[NOT_RUN]} not run. In brackets what is published. Costs (seconds, iterations, early stops) "
     "have no verdict but a ratio, published / ours: machines, solvers and limits differ. Proven wrong: counterfactuals "
     "that the authors' own model refuses or that an accepted one is nearer than, and means that counterfactuals which "
@@ -387,16 +387,16 @@ def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:
     shown = list(shown)
     rows = [[int(cell) for cell in each.row[3 : COSTS + 1]] for each in shown]
     wrong = sum(int(each.row[-1].partition(" of ")[0]) for each in shown if each.row[-1] != markup.DASH)
-    printed, agree, undecided, better, worse, neither, unrun, costs = (sum(row[i] for row in rows) for i in range(8))
+    printed, agree, undecided, worse, better, neither, unrun, costs = (sum(row[i] for row in rows) for i in range(8))
     ran = printed + agree + undecided + better + worse + neither
     claimed = Counter(claim[2] for claim in claims)
     return (
         f"Of {ran + unrun} comparisons with published results in {len(rows)} tables (what is asked of the authors' "
         f"models and of ours, or in two ways, counts twice), {ran} were regenerated: {printed} come out as printed, "
-        f"{agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is better in "
-        f"{better}, worse in {worse}). {wrong} counterfactuals and means are proven wrong. {costs} costs stand beside "
-        f"ours. Of the papers' claims, {claimed[HOLDS]} hold here, {claimed[FAILS]} do not, and {claimed[OPEN]} are "
-        "not tested enough."
+        f"{agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is worse in "
+        f"{worse}, better in {better}). {wrong} counterfactuals and means are proven wrong. {costs} costs stand beside "
+        f"ours. Of the papers' claims, {claimed[FAILS]} do not hold here, {claimed[HOLDS]} hold, and {claimed[OPEN]} "
+        "are not tested enough."
     )
 
 

@@ -19,6 +19,7 @@ from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
 from harness.evaluation.contest import DIVERSITY, Criterion
 from harness.evaluation.numbers import Numbers
+from harness.evaluation.statistics import ENOUGH
 from harness.evaluation.study import Entry, Study
 from harness.reports.markup import DASH, csv_of, digits, markdown, short_of_one
 from harness.reports.stored import headings
@@ -30,12 +31,12 @@ log, results = logging.getLogger("harness"), logging.getLogger("harness-results"
 GROUPED = {"group/points": "points", "group/gap": "points_gap"}
 REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
 OWN = (
-    "dataset", "model", "method", "seeds", "n", "coverage", "filled", "validity", "optimal", *GROUPED.values(), "s",
-    "s_p95", "cpu_s", "model_s", "setup_s",
+    "dataset", "model", "method", "seeds", "asked", "coverage", "coverage_sd", "filled", "validity", "optimal",
+    *GROUPED.values(), "s", "s_p95", "cpu_s", "model_s", "setup_s",
 )  # fmt: skip
 COMPARED = "Compared on the questions that all of them answer (*: best), and mean rank over all questions (0 is best):"
 NAMED = 3  # features or relations that forbid counterfactuals, in one sentence
-ALONE = "Each by itself, over the questions that it answers:"
+ALONE = "Each by itself, over the questions that it answers (in brackets how many, where these are not all):"
 
 
 def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers, chosen: bool = True) -> int:
@@ -87,12 +88,27 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
     """One row an entry: what is reported of it whatever others do."""
     shown = headings(numbers.metrics.values(), "summary", OWN)
     frame = pd.DataFrame(
-        line_of(entry) | {heading: entry.mean(metric.name).value for heading, metric in shown.items()}
+        line_of(entry) | {heading: entry.mean(metric.name) for heading, metric in shown.items()}
         for entry in numbers.study.entries
         if entry.task in tasks and entry.refusal is None
     ).map(_rounded)
+    for name in (name for name in shown if name in frame):
+        frame[name] = _with_counts(frame[name], frame["asked"])
     frame = frame.drop(columns=[name for name in shown if name in frame and frame[name].isna().all()])
-    return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns="seeds", errors="ignore")
+    once = ["seeds", "coverage_sd"]
+    return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns=once, errors="ignore")
+
+
+def _with_counts(means: pd.Series, asked: pd.Series) -> pd.Series:
+    """Rounded means; as texts where some stand for fewer questions than were asked, with the number of these."""
+    values = means.map(lambda mean: _rounded(mean.value))
+    fewer = means.map(lambda mean: mean.n) < asked
+    if not (fewer & values.notna()).any():
+        return values
+    texts = [f"{value:.3f}" if abs(value) >= 0.001 or value == 0 else f"{value:g}" for value in values]
+    counts = [f" ({mean.n})" if few else "" for mean, few in zip(means, fewer, strict=True)]
+    told = pd.Series([text + count for text, count in zip(texts, counts, strict=True)], means.index, dtype=object)
+    return told.where(values.notna())
 
 
 def _rounded(value: Any) -> Any:
@@ -105,7 +121,8 @@ def _rounded(value: Any) -> Any:
 def line_of(entry: Entry) -> dict[str, Any]:
     """The numbers of an entry that do not depend on metrics, by the headings of the printed table."""
     line: dict[str, Any] = {"task": entry.task, "method": entry.method}
-    line |= {"seeds": entry.seeds, "n": len(entry.table), "coverage": entry.coverage.value}
+    line |= {"seeds": entry.seeds, "asked": len(entry.table), "coverage": entry.coverage.value}
+    line |= {"coverage_sd": entry.seed_spread("coverage")} if entry.seeds > 1 else {}
     line |= {"filled": entry.filled} if any(meta["n_counterfactuals"] > 1 for meta in entry.metas) else {}
     line |= {"validity": entry.validity, "optimal": entry.table["optimal"].mean()}
     line |= {heading: entry.groups[name] for name, heading in GROUPED.items() if name in entry.groups}
@@ -155,10 +172,20 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
         other = None if several is None else numbers.contest(task, several)
         if few := [name for name in (other.common.left_out if other else ()) if name not in common.left_out]:
             notes.append(f"{task}: without {', '.join(few)}, which fill too few, for common means of diversity.")
-        if not common.enough:
-            shared = "1 question is" if common.n == 1 else f"{common.n} questions are"
-            notes.append(f"{task}: {shared} answered by all, too few for common means: see pairs.csv.")
+        notes.append(f"{task}: {_behind_means(numbers, task)}.")
     return notes
+
+
+def _behind_means(numbers: Numbers, task: str) -> str:
+    """How many questions the common means of a task are over, by criterion."""
+    by_count: dict[int, list[str]] = {}
+    for criterion in numbers.criteria:
+        contest = numbers.contest(task, criterion)
+        if contest is not None and len(contest.values.columns) > 1:
+            by_count.setdefault(contest.common.n, []).append(criterion.name)
+    counts = "; ".join(f"{n} ({', '.join(names)})" for n, names in sorted(by_count.items(), reverse=True))
+    few = f"; fewer than {ENOUGH} have no mean, see pairs.csv" if min(by_count) < ENOUGH else ""
+    return f"common means are over the questions that all others answer: {counts}{few}"
 
 
 def _refused(study: Study, tasks: Collection[str]) -> list[str]:

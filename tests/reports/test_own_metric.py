@@ -40,7 +40,7 @@ def test_a_metric_of_ones_own_is_in_every_table(tmp_path: Path) -> None:
     sweep = run("-m", "dataset=pima", "model=lr", "method=nearest,ce_ocl", "n_factuals=2", names)
     assert sweep.returncode == 0, sweep.stderr
     head = next(line for line in sweep.stdout.splitlines() if COLUMN in line)
-    assert head.split()[:8] == ["task", "method", "n", "coverage", "validity", "optimal", "s", "s_p95"]
+    assert head.split()[:8] == ["task", "method", "asked", "coverage", "validity", "optimal", "s", "s_p95"]
     with (results / "summary.csv").open() as file:
         assert {row["value"] for row in csv.DictReader(file) if row["number"] == NAME} == {"1.25"}
     for module in ("harness.tables", "harness.report"):

@@ -505,7 +505,10 @@ def test_who_takes_fewer_data_sets_is_told() -> None:
     near = Criterion("proximity", "distance/gower", "lower")
     ranks = pd.DataFrame({"one": [0.0, NAN, 0.5], "two": [1.0, 0.0, 0.5]})
     standing = Standing(near, ranks, None, {"one": 1, "two": 1}, frozenset())
-    assert [beside(standing, [], name) for name in ranks] == [", 2 of 3 data sets", ""]
+    whole = pd.DataFrame({"one": [0.1] * 12, "two": [0.3] * 12, "three": [0.2] * 12})
+    tables = {"a": whole, "b": whole[["two", "three"]], "c": whole, "d": whole[["two"]]}  # of d nobody has a rank
+    found = [Contest(task, near, t, t.notna().astype("boolean")) for task, t in tables.items()]
+    assert [beside(standing, found, name) for name in ranks] == [", 2 of 3 tasks", ""]
 
 
 def test_a_test_is_told_with_its_data_sets() -> None:

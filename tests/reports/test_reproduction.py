@@ -101,7 +101,7 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     asked(home, "run", GRANTED, GRANTED, None)
     assert reproduction.write(home) == f"{home / 'REPRODUCTION.md'}: 1 of 2 tables; renewed: small"
     page = (home / "REPRODUCTION.md").read_text()
-    assert cells(page, "small")[COUNTS] == ["5", "3", "1", "0", "0", "0", "1", "0", "3", "0", "–"]
+    assert cells(page, "small")[COUNTS] == ["5", "3", "1", "0", "0", "1", "0", "0", "3", "0", "–"]
     assert "| Loans | Exact | = 1 (1) | ▼ -60 (-20) | 2 of 3 |" in page
     assert "Other" not in page  # nothing of it was run
     assert "- Not run: 3 not asked here.\n" in page
@@ -111,8 +111,8 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     opening = (
         "Of 5 comparisons with published results in 1 tables (what is asked of the authors' models and of ours, or in "
         "two ways, counts twice), 2 were regenerated: 1 come out as printed, 0 agree, 0 are undecided, and "
-        "1 differ (ours is better in 0, worse in 1). 0 counterfactuals and means are proven wrong. 0 costs stand "
-        "beside ours. Of the papers' claims, 1 hold here, 0 do not, and 0 are not tested enough."
+        "1 differ (ours is worse in 1, better in 0). 0 counterfactuals and means are proven wrong. 0 costs stand "
+        "beside ours. Of the papers' claims, 0 do not hold here, 1 hold, and 0 are not tested enough."
     )
     assert opening in page
     assert "| All is well. | section 1 | holds | 6 rows |" in page
@@ -306,13 +306,13 @@ def test_each_verdict_has_its_own_column(home: Path) -> None:
         title="T", costs=frozenset(), asked=30, build=lambda found: ("", frame), compared=lambda lines: lines
     )
     found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
-    assert found.row[COUNTS] == ["6", "1", "0", "2", "1", "3", "0", "0", "0", "0", "–"]
+    assert found.row[COUNTS] == ["6", "1", "0", "2", "1", "0", "3", "0", "0", "0", "–"]
 
 
 def test_the_opening_counts_claims_by_word() -> None:
     """Three that hold, two that do not, one that is open."""
     claims = [["", "", word, ""] for word in (OPEN, FAILS, HOLDS, FAILS, HOLDS, HOLDS)]
-    said = "Of the papers' claims, 3 hold here, 2 do not, and 1 are not tested enough."
+    said = "Of the papers' claims, 2 do not hold here, 3 hold, and 1 are not tested enough."
     assert reproduction._opening([], claims).endswith(said)
 
 

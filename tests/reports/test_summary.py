@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pandas as pd
 import pytest
 import skops.io
@@ -31,6 +32,7 @@ from harness.models.files import load
 from harness.reports import overview as overviews
 from harness.reports import summary
 from harness.reports.overview import for_paper, overview
+from harness.reports.page import page
 from harness.store.codec import to_plain
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
@@ -199,7 +201,8 @@ def test_a_refusal_is_told_of_its_own_tasks(made: Made, tmp_path: Path) -> None:
     found: dict[str, Any] = {"status": Status.FOUND, "claims": None}
     runs = [made("a", **found), made("a", model="rf", **found), made("b", **found), made("b", model="rf", refused=True)]
     numbers = Numbers(Study.among("toy", runs))
-    few = "1 question is answered by all, too few for common means: see pairs.csv."
+    few = "common means are over the questions that all others answer: 1 (seconds); fewer than 10 have no mean, see "
+    few += "pairs.csv."
     refused = "toy / rf: b refuses it: not for this model"
     assert summary._left_out(numbers, ["toy / lr"]) == [f"toy / lr: {few}"]
     assert summary._left_out(numbers, ["toy / rf", "toy / lr"]) == [refused, f"toy / lr: {few}"]
@@ -491,8 +494,8 @@ def test_objectives_are_those_that_the_checker_accepts(tmp_path: Path) -> None:
     found = overview(Numbers(Study.of(tmp_path)))[0]
     head, *rows = cells(found)
     assert {row[0]: row[head.index("objective")] for row in rows} == {
-        "`drawn`": "0.525",
-        "`exact`": "0.3",
+        "`drawn`": "0.525 (1)",
+        "`exact`": "0.3 (1)",
         "`liar`": "–",
     }
 
@@ -529,27 +532,69 @@ def test_of_equal_runs_the_last_of_the_sweeps_counts(tmp_path: Path) -> None:
         assert [run.path for run in latest(tmp_path)] == [order[1].path]
 
 
-def test_means_of_a_papers_table_are_common_where_all_of_them_are(tmp_path: Path) -> None:
-    """Of twelve questions; not where one method has a plausibility in four of them, though all have a distance."""
+def test_a_papers_table_has_common_means_or_ranks_by_criterion(tmp_path: Path) -> None:
+    """Of twelve questions; ranks of plausibility where one method has it in four, though all have a distance."""
     paths, plausible = ["metrics.proximity.gower", "metrics.plausibility.ynn"], "nearest/plausibility/ynn"
     for method in ("whole", "partly"):
         run = started(tmp_path, loans.problem, loans.factual, [GRANTED] * 12, method=method, paths=paths)
     assert "Means are common" in for_paper(Numbers(Study.of(tmp_path)))[0].caption
     scores = read_scores(run)
     scores.assign(**{plausible: scores[plausible].where(scores.index < 4)}).to_csv(run.path / SCORES)
-    assert "Means are each method's own" in for_paper(Numbers(Study.of(tmp_path)))[0].caption
+    (table,) = for_paper(Numbers(Study.of(tmp_path)))
+    assert table.head == ["method", "coverage ↑", "proximity ↓", "plausibility rank ↓", "seconds ↓"]
+    assert "Means are common: of the nearest accepted counterfactual, over the 12 questions that all" in table.caption
+    assert (
+        "Too few questions are answered by all for common means of plausibility (4): mean normalised" in table.caption
+    )
+    assert [row[3] for row in table.body] == ["0.50", "0.50"]  # eight of twelve have none, and so no rank
 
 
-def test_a_papers_table_falls_back_on_the_nearest_as_the_figures_do(tmp_path: Path) -> None:
-    """Of one question: a nearest of .125, where the mean over all answers is .5."""
+def test_a_papers_table_has_ranks_of_two_and_the_nearest_of_one(tmp_path: Path) -> None:
+    """Of one question: a nearest of .125 and .25, where the mean over all answers is .5."""
     path = "metrics.proximity.gower"
     runs = [started(tmp_path, loans.problem, loans.factual, [GRANTED], method=name, paths=[path]) for name in "ab"]
-    for run in runs:
+    for run, near in zip(runs, (0.125, 0.25), strict=True):
         scores = read_scores(run)
-        scores.assign(**{"distance/gower": 0.5, "nearest/distance/gower": 0.125}).to_csv(run.path / SCORES)
+        scores.assign(**{"distance/gower": 0.5, "nearest/distance/gower": near}).to_csv(run.path / SCORES)
     (table,) = for_paper(Numbers(Study.of(tmp_path)))
-    assert "Means are each method's own" in table.caption
-    assert [row[table.head.index("proximity ↓")] for row in table.body] == ["0.125", "0.125"]
+    assert "Means" not in table.caption
+    assert "common means of proximity (1): mean normalised ranks over all questions" in table.caption
+    assert [row[table.head.index("proximity rank ↓")] for row in table.body] == ["0.00", "1.00"]
+    (alone,) = for_paper(Numbers(Study.among("alone", runs[:1])))
+    assert "Means are of the nearest accepted counterfactual, over the questions that it answers." in alone.caption
+    assert [row[alone.head.index("proximity ↓")] for row in alone.body] == ["0.125"]
+
+
+def test_own_means_have_their_number_of_questions(tmp_path: Path) -> None:
+    """Two of three questions are answered: by distances of .1 and .3, and in another seed by .2 and .6."""
+    for seed in (0, 1):
+        given: dict[str, Any] = {"method": "drawn", "paths": ["metrics.proximity.gower"], "fingerprint": str(seed)}
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED, GRANTED, None], **given)
+        run.update(seed=seed)
+        scores = read_scores(run)
+        values = np.where(scores["coverage"] > 0, [0.1 * (1 + seed), 0.3 * (1 + seed), 0.0], np.nan)
+        scores.assign(**{"distance/gower": values}).to_csv(run.path / SCORES)
+    numbers = Numbers(Study.of(tmp_path))
+    alone = summary._alone(numbers, numbers.study.tasks)
+    told = alone.iloc[0]
+    assert (told["asked"], told["seeds"], told["coverage_sd"], told["proximity"]) == (3, 2, 0.0, "0.300 (2)")
+    cell = page._of_its_own(numbers.study.entries[0], "distance/gower")
+    assert cell.striptags().endswith("n = 2; sd over seeds 0.141")  # of .2 and .4
+    whole = started(tmp_path / "whole", loans.problem, loans.factual, [GRANTED] * 3, paths=["metrics.proximity.gower"])
+    numbers = Numbers(Study.among("whole", [whole]))
+    assert "seeds" not in summary._alone(numbers, numbers.study.tasks)
+    assert summary._alone(numbers, numbers.study.tasks)["proximity"].dtype == float
+    assert "n =" not in page._of_its_own(numbers.study.entries[0], "distance/gower")
+
+
+def test_models_with_other_numbers_of_people_are_named() -> None:
+    def entry(model: str, asked: int, impossible: int = 0, refusal: str | None = None) -> Any:
+        return SimpleNamespace(model=model, table=[0] * asked, impossible=impossible, refusal=refusal)
+
+    assert (
+        page._people([entry("lr", 20), entry("rf", 3, 1), entry("mlp", 19, 1), entry("svm", 0, 0, "no")]) == "20; rf: 4"
+    )
+    assert page._people([]) == ""
 
 
 def test_what_another_process_is_asking_stays_in_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

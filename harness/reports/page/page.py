@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from harness.core.errors import HarnessError
 from harness.core.wording import some, target_text
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
-from harness.evaluation.study import Study
+from harness.evaluation.study import Entry, Study
 from harness.reports import departures, stored
 from harness.reports.markup import figure
 from harness.reports.overview import overview
@@ -94,16 +96,23 @@ def _question(study: Study) -> Markup:
         targets = [target for entry in entries for run in entry.runs for target in run.factuals()[1].values()]
         column = stored.predicted(metas)
         wanted = some(dict.fromkeys(target_text(target) for target in targets), NAMED)
-        asked = {len(entry.table) + entry.impossible for entry in entries if entry.refusal is None}
         cells = [
             {entry.model: None for entry in entries},
-            sorted(asked),
+            [_people(entries)],
             dict.fromkeys(meta["n_counterfactuals"] for meta in metas),
             dict.fromkeys(_limit(meta["config"]) for meta in metas),
         ]
         named = f"{column}: {wanted}" if column else wanted
         rows.append([dataset, named, *(", ".join(map(str, cell)) for cell in cells)])
     return table(QUESTION, rows)
+
+
+def _people(entries: Sequence[Entry]) -> str:
+    """How many were asked about; of models that have other numbers than most by their names."""
+    asked = {e.model: len(e.table) + e.impossible for e in entries if e.refusal is None}
+    usual = Counter(asked.values()).most_common(1)
+    others = [f"{model}: {n}" for model, n in asked.items() if n != usual[0][0]]
+    return "; ".join([*(str(n) for n, _ in usual), *others])
 
 
 def _alike(study: Study) -> bool:
@@ -129,10 +138,18 @@ def _alone(numbers: Numbers, task: str, names: Names) -> Markup | None:
         own = [
             interval(entry.coverage) if key == "coverage" else count(line[key]) if key in line else "" for key in keys
         ]
-        means = [figure(entry.mean(metric.name).value) for _, metric in metrics]
+        means = [_of_its_own(entry, metric.name) for _, metric in metrics]
         rows.append([names(entry.method), *own, *means, _counts(entry.faults)])
     numeric = [Column(heading, True) for heading in (*keys, *(heading for heading, _ in metrics))]
     return table([Column("method"), *numeric, Column("not accepted")], rows)
+
+
+def _of_its_own(entry: Entry, metric: str) -> Markup:
+    """The mean of a metric with its interval, how many questions it is over, and its spread over seeds."""
+    mean, spread = entry.mean(metric), entry.seed_spread(metric)
+    beside = [f"n = {mean.n}"] * (mean.n < len(entry.table) and not math.isnan(mean.value))
+    beside += [f"sd over seeds {figure(spread)}"] * (not math.isnan(spread))
+    return interval(mean) + (Markup(' <span class="ci">{}</span>').format("; ".join(beside)) if beside else "")
 
 
 def _papers(study: Study, folder: Path, names: Names) -> Markup | None:

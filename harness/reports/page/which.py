@@ -22,6 +22,7 @@ MEANINGS = {
     SECONDS: "to the last answer of a question",
 }
 COLUMNS = (Column("place"), Column("methods"))
+NOT_TESTED = "not tested"  # of who has no rank in some task
 
 
 class Recommendation(NamedTuple):
@@ -74,7 +75,7 @@ def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: 
         lines.setdefault(place_of(standing, name) if standing.places else "by mean rank", []).append(name)
     rows = [
         [place, _listed([(names(name), said[name] + covered[name]) for name in those])]
-        for place, those in lines.items()
+        for place, those in sorted(lines.items(), key=lambda line: line[0] == NOT_TESTED)
     ]
     if few := [str(name) for name in means.index if name in standing.too_few]:
         texts = _listed([(names(name), covered[name]) for name in few])
@@ -87,13 +88,21 @@ def place_of(standing: Standing, name: str) -> str:
     """A method's place, or why it alone has none; a dash where nothing is tested."""
     if name in standing.places:
         return str(standing.places[name])
-    return "not tested" if standing.places else DASH
+    return NOT_TESTED if standing.places else DASH
 
 
 def beside(standing: Standing, found: list[Contest], name: str) -> str:
-    """``first_in`` and ``blocks_of`` as the rest of a sentence."""
-    first, blocks = first_in(standing, found, name), blocks_of(standing, name)
-    return (f", first in {first}" if first else "") + (f", {blocks}" if blocks else "")
+    """``first_in``, and of how many tasks a rank is where not of all, as the rest of a sentence."""
+    first, ranked = first_in(standing, found, name), _ranked(found, name)
+    if first:
+        return f", first in {first}"
+    all_ranked = sum(contest.mean_ranks.notna().any() for contest in found)
+    return f", {ranked} of {all_ranked} tasks" if ranked < all_ranked else ""
+
+
+def _ranked(found: Sequence[Contest], name: str) -> int:
+    """In how many tasks a method has a rank."""
+    return sum(name in contest.mean_ranks.dropna() for contest in found)
 
 
 def first_in(standing: Standing, found: list[Contest], name: str) -> str:
@@ -101,7 +110,7 @@ def first_in(standing: Standing, found: list[Contest], name: str) -> str:
     if standing.places:
         return ""
     first = sum(contest.places.get(name) == 1 for contest in found)
-    return f"{first} of {sum(name in contest.mean_ranks.dropna() for contest in found)} tasks"
+    return f"{first} of {_ranked(found, name)} tasks"
 
 
 def blocks_of(standing: Standing, name: str) -> str:
