@@ -18,10 +18,12 @@ import pandas as pd
 from harness.core.errors import HarnessError, short
 from harness.core.explanation import Reason
 from harness.core.method import RESERVE
+from harness.core.wording import some
 from harness.evaluation.scoring import group_table, limit_of
 from harness.store.archive import SWEEPS
 from harness.store.run import StoredRun
 
+NAMED = 3  # tasks that are listed before "and 2 more"
 METHODS = 3  # behind a factor
 FEWEST = 5  # questions of each of them
 WIDEST = 1.5  # the greatest ratio by the least: methods that differ more make no factor
@@ -169,15 +171,15 @@ def paces(
     for task, _, meta in runs:
         counts.setdefault(task, Counter())[machine_of(meta)] += len(machines_of(meta)) == 1
     bases = {task: min(count, key=lambda name: (-count[name], name)) for task, count in counts.items()}
-    factors, listed, split = [], dict[tuple[str, str], list[str]](), dict[str, list[str]]()
+    factors, listed, split = [], dict[tuple[str, str], list[tuple[str, str]]](), dict[str, list[str]]()
     for task, method, meta in runs:
         pair, several = (machine_of(meta), bases[task]), len(machines_of(meta)) > 1
         factors.append(math.nan if several else _factor(*pair, by_pair)[0])
         if several:
             split.setdefault(pair[0], []).append(method)
         elif pair[0] != pair[1]:
-            listed.setdefault(pair, []).append(method)
-    notes = [_note(pair, dict.fromkeys(methods), *_factor(*pair, by_pair)) for pair, methods in listed.items()]
+            listed.setdefault(pair, []).append((task, method))
+    notes = [_note(pair, _of_tasks(those, len(counts)), *_factor(*pair, by_pair)) for pair, those in listed.items()]
     notes += [
         f"Seconds of {', '.join(dict.fromkeys(methods))} were taken on {machines} by turns, and have no rank."
         for machines, methods in split.items()
@@ -195,9 +197,23 @@ def _factor(own: str, base: str, known: Mapping[tuple[str, str], Calibration]) -
     return (1 / back.factor, back) if back is not None else (math.nan, found)
 
 
-def _note(pair: tuple[str, str], methods: Iterable[str], factor: float, found: Calibration | None) -> str:
+def _of_tasks(runs: Iterable[tuple[str, str]], known: int) -> str:
+    """The methods of some runs, those of the same tasks together; with these, unless they are all that are known."""
+    tasks_of: dict[str, dict[str, None]] = {}
+    for task, method in runs:
+        tasks_of.setdefault(method, {})[task] = None
+    methods_of: dict[tuple[str, ...], list[str]] = {}
+    for method, tasks in tasks_of.items():
+        methods_of.setdefault(tuple(tasks), []).append(method)
+    return "; ".join(
+        ", ".join(methods) + (f" on {some(tasks, NAMED)}" if len(tasks) < known else "")
+        for tasks, methods in methods_of.items()
+    )
+
+
+def _note(pair: tuple[str, str], which: str, factor: float, found: Calibration | None) -> str:
     own, base = pair
-    begin = f"Seconds of {', '.join(methods)} were taken on another machine ({own}) than others' ({base})"
+    begin = f"Seconds of {which} were taken on another machine ({own}) than others' ({base})"
     if not math.isnan(factor) and found is not None:
         turned = "" if found.source == own else ", each turned round"
         return f"{begin}: shown and ranked are these × {factor:.3g}, by calibration ({found.spread}{turned})."
