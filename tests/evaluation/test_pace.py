@@ -107,11 +107,12 @@ def test_each_task_is_of_the_machine_of_most_of_its_runs() -> None:
 def test_tasks_of_another_machine_are_named() -> None:
     """Methods of the same ones together; not where they are all; of many some."""
     near, far = _on("near"), _on("far")
-    runs = [(task, method, near) for task in "stuvw" for method in ("x", "y", "z")]
+    runs = [(task, method, near) for task in "stuvw" for method in "pqxyz"]
     runs += [("s", "a", far), ("t", "a", far), ("s", "b", far), ("t", "b", far), ("u", "c", far)]
     runs += [(task, "d", far) for task in "stuv"] + [(task, "e", far) for task in "stuvw"]
     (note,) = paces(runs, [])[1]
-    assert note.startswith("Seconds of a, b on s, t; c on u; d on s, t, u and 1 more; e were taken on another machine (far)")
+    who = "a, b on s, t; c on u; d on s, t, u and 1 more; e"
+    assert note.startswith(f"Seconds of {who} were taken on another machine (far)")
 
 
 def test_a_run_of_two_machines_is_compared_with_none() -> None:
