@@ -97,7 +97,7 @@ def plan(jobs: Sequence[Mapping[str, str]], settings: Sequence[Mapping[str, Any]
     lines += [f"  {name:{width}}  {about.get(name, '')}".rstrip() for name in methods]
     most = [_most(each) for each in settings]
     lines += dict.fromkeys(text for text, _ in most)
-    total = said(sum(seconds for _, seconds in most))
+    total = duration(sum(seconds for _, seconds in most))
     lines.append(f"Together at most {total}, one run at a time; most end far sooner.")
     return "\n".join(lines)
 
@@ -122,10 +122,10 @@ def _most(settings: Mapping[str, Any]) -> tuple[str, float]:
     return f"{words}; at most {seconds:g} s each and {fit:g} s to set up", asked * seconds + fit
 
 
-def said(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Seconds as a person says them.
 
-    >>> said(45), said(5400), said(400000)
+    >>> duration(45), duration(5400), duration(400000)
     ('45 s', '1.5 h', '4.6 days')
     """
     for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):

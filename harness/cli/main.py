@@ -83,9 +83,9 @@ def _answered(arguments: list[str]) -> bool:
         case ["warm"]:
             warm.compile_all()
         case ["environments", *further]:
-            _said(lambda: environments.run(further, packages.conf_folders()))
+            _or_exit(lambda: environments.run(further, packages.conf_folders()))
         case ["ui", *further]:
-            _said(lambda: ui.serve(further))
+            _or_exit(lambda: ui.serve(further))
         case ["list", *further]:
             _list(further)
         case _:
@@ -106,7 +106,7 @@ def _cause(fault: Exception) -> Exception:
     return fault
 
 
-def _said(act: Callable[[], object]) -> None:
+def _or_exit(act: Callable[[], object]) -> None:
     """Do something; what cannot be done is a sentence, and exit code 1."""
     try:
         act()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from harness.cli.listing import said
+from harness.cli.listing import duration
 from harness.cli.process import BEGAN, CELLS, log
 from harness.store.rows import read_lines
 
@@ -51,7 +51,7 @@ class Progress:
 
     def _form(self) -> str:
         left = seconds_left(*self.before, self.done / self.factuals, self.earlier / self.factuals)
-        rest = "" if left is None else f", about {said(left)} to go"
+        rest = "" if left is None else f", about {duration(left)} to go"
         return f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| {self.done}/{self.factuals} factuals{rest}"
 
 
@@ -63,7 +63,7 @@ def say_what_is_left(record: Path) -> None:
     if left is not None and ended < runs and time.monotonic() - _last >= OFTEN:
         _last = time.monotonic()
         spent = time.time() - float(os.environ[BEGAN])
-        log.info("%d of %d runs in %s, about %s to go", ended, runs, said(spent), said(left))
+        log.info("%d of %d runs in %s, about %s to go", ended, runs, duration(spent), duration(left))
 
 
 def seconds_left(ended: int, asked: int, part: float = 0.0, earlier: float = 0.0) -> float | None:

@@ -22,7 +22,7 @@ from harness.data.csv_report import listed
 from harness.data.dataset import Dataset
 from harness.data.discretise import Intervals
 from harness.data.features import EXACT
-from harness.data.gaps import advice, told
+from harness.data.gaps import advice, filled_message
 from harness.data.reader import Form, Table, read_table
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
             for text, gap in zip(column.texts, gaps, strict=True)
         ]
         if filler is not None and (count := int(np.array(gaps)[column.codes].sum())):
-            filled.append(told(feature.name, count, filler))
+            filled.append(filled_message(feature.name, count, filler))
         for code in range(len(meanings)):
             if isinstance(value := meanings[code], _Fault):
                 row = column.first(code)

@@ -118,15 +118,15 @@ class Gaps:
             )
         return float(self.remedy)
 
-    def told(self, count: int, filler: Any) -> str:
+    def message(self, count: int, filler: Any) -> str:
         """What became of so many missing cells, in a few words."""
         if filler is None:
             return f"{self.feature} keeps {count:,}"
         how = f"its {self.remedy.replace('_', ' ')} " if self.remedy in (*OF_NUMBERS, "most_frequent") else ""
-        return told(self.feature, count, filler, how)
+        return filled_message(self.feature, count, filler, how)
 
 
-def told(feature: str, count: int, filler: Any, how: str = "") -> str:
+def filled_message(feature: str, count: int, filler: Any, how: str = "") -> str:
     """That so many missing cells of a feature were filled, and what with."""
     numeric = isinstance(filler, int | float | np.number) and not isinstance(filler, bool)
     return f"{count:,} of {feature} by {how}{f'{float(filler):.10g}' if numeric else filler}"

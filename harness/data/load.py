@@ -90,7 +90,7 @@ def load_dataset(
     notices += [f"{name}: {notice}" for notice in check(space, causality)]
     for notice in notices:
         logger.warning(notice)
-    told = [gaps[feature].told(whole.count, whole.filler) for feature, whole in fills.items() if whole.count]
+    told = [gaps[feature].message(whole.count, whole.filler) for feature, whole in fills.items() if whole.count]
     for line in filter(None, (summary(name, told, *lost), of_ends)):
         logger.info(line)
         notices.append(line)

@@ -77,14 +77,14 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
         yield f"its scores do not follow from its answers: {names}"
 
 
-def _said(verdict: Mapping[str, Any]) -> dict[str, Any]:
+def _stated(verdict: Mapping[str, Any]) -> dict[str, Any]:
     """What a verdict says, but for its objective."""
     return {name: verdict.get(name) or None for name in SAID}
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two verdicts say the same, their objectives to a millionth."""
-    if _said(one) != _said(other):
+    if _stated(one) != _stated(other):
         return False
     value, known = (verdict.get("objective") for verdict in (one, other))
     if value is None or known is None:

@@ -56,14 +56,14 @@ class GroupExplained:
 
     def _left(self) -> list[str]:
         left = [one for one in self.people if one not in self.found.assignment]
-        none = [one for one in left if one in self.found.uncoverable and self._said(one) == "none"]
+        none = [one for one in left if one in self.found.uncoverable and self._verdict(one) == "none"]
         parts = [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left)
         parts += [f"Proven to have none: {', '.join(map(str, none))}."] * bool(none)
         return parts + [f"The checker found {counted(bad)}." for bad in [self._faults()] if bad]
 
     def _faults(self) -> Counter[str]:
         """What the checker says of them, but that all is well."""
-        return Counter(word for one in self.people if (word := self._said(one)) not in {ACCEPTED, "none"})
+        return Counter(word for one in self.people if (word := self._verdict(one)) not in {ACCEPTED, "none"})
 
-    def _said(self, one: object) -> str:
+    def _verdict(self, one: object) -> str:
         return self.people[one].context.verdicts[0]

@@ -54,10 +54,10 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers, chosen:
     write_whole(folder / "pairs.csv", csv_of(numbers.pairs()))
     touched = {run.path for run in finished}
     tasks = {entry.task for entry in study.entries if any(run.path in touched for run in entry.runs)}
-    parts, notes = _told(numbers, study.tasks)
+    parts, notes = _tables(numbers, study.tasks)
     text = "\n".join(f"{title}\n\n{_markdown(frame)}" for title, frame in parts)
     write_whole(folder / "summary.md", text + "".join(f"\n- {note}" for note in notes) + "\n" * bool(notes))
-    parts, notes = _told(numbers, tasks)
+    parts, notes = _tables(numbers, tasks)
     for title, frame in parts:
         results.info("\n%s\n%s", title, frame.to_string(index=False, na_rep=DASH))
     for note in notes:
@@ -72,7 +72,7 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers, chosen:
     return _refusals(finished, [scoring.outcome(run) for run in finished], chosen) + len(faults)
 
 
-def _told(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
+def _tables(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
     """The tables of some tasks with their titles, and what is to be said beside them."""
     parts = ((ALONE, _alone(numbers, tasks)), (COMPARED, _compared(numbers, tasks)))
     notes = [*numbers.study.clocks(tasks), *numbers.study.conditions(tasks)]

@@ -281,7 +281,7 @@ def log_stored(
 def log_failed(experiment: str, folder: Path, asked: str, label: str, names: Mapping[str, str], why: str) -> None:
     """Show that a run came to nothing, and why, until the same (``asked``, a hash of it) is answered."""
     forget_failed(experiment, asked, label)
-    with _told(label), _naming_what_fails():
+    with _warning_of_failures(label), _naming_what_fails():
         tags = {**names, FAILED: asked, "state": FAILED, "mlflow.note.content": why, **_code()}
         made = _client().create_run(_experiment(experiment, folder), run_name=label, tags=tags).info
         _failures(experiment)[asked] = [made.run_id]
@@ -291,13 +291,13 @@ def log_failed(experiment: str, folder: Path, asked: str, label: str, names: Map
 
 def forget_failed(experiment: str, asked: str, label: str) -> None:
     """Put what ``log_failed`` has shown of a run into MLflow's trash."""
-    with _told(label), _naming_what_fails():
+    with _warning_of_failures(label), _naming_what_fails():
         for identity in _failures(experiment).pop(asked, ()):
             _client().delete_run(identity)
 
 
 @contextmanager
-def _told(label: str) -> Iterator[None]:
+def _warning_of_failures(label: str) -> Iterator[None]:
     """A warning where MLflow fails, perhaps as the run itself did."""
     try:
         yield

@@ -128,12 +128,12 @@ class Part:
         """Which decoded rows keep the constraint, bool of shape (rows,); all, where rows are judged elsewhere."""
         return np.ones(len(frame), dtype=bool)
 
-    def settle(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         """A decoded solution, moved by what tolerances took it off the constraint."""
         return row
 
     def broken(self, frame: pd.DataFrame) -> bool:
-        """Whether a settled solution is still off the constraint."""
+        """Whether a completed solution is still off the constraint."""
         return False
 
     def tighten(self) -> bool:
@@ -299,21 +299,21 @@ class OtherAssignment(Apart):
 
     def pose(self, posed: Posed) -> None:
         assert self.stated.assignments is not None
-        points, told = _told(posed.earlier)
+        points, assigned = _parted(posed.earlier)
         super().pose(replace(posed, earlier=points))
-        self.stated.assignments.exclude(self.stated.compiled, told)
+        self.stated.assignments.exclude(self.stated.compiled, assigned)
 
     def keeps(self, factual: pd.DataFrame, earlier: Sequence[Any], frame: pd.DataFrame) -> np.ndarray:
         assert self.stated.assignments is not None
-        points, told = _told(earlier)
-        other = np.array([one not in told for one in self.stated.assignments.of(factual, frame)], dtype=bool)
+        points, assigned = _parted(earlier)
+        other = np.array([one not in assigned for one in self.stated.assignments.of(factual, frame)], dtype=bool)
         return super().keeps(factual, points, frame) & other
 
 
-def _told(earlier: Sequence[Any]) -> tuple[list[dict[str, Any]], list[Assignment]]:
+def _parted(earlier: Sequence[Any]) -> tuple[list[dict[str, Any]], list[Assignment]]:
     """The points and the assignments among what is earlier."""
-    told = [one for one in earlier if isinstance(one, Assignment)]
-    return [one for one in earlier if not isinstance(one, Assignment)], told
+    assigned = [one for one in earlier if isinstance(one, Assignment)]
+    return [one for one in earlier if not isinstance(one, Assignment)], assigned
 
 
 class Causal(Part):
@@ -340,8 +340,8 @@ class Causal(Part):
             kept &= np.abs(equation.residual(self.stated.problem.space, factual, frame)) <= INTEGRAL
         return kept
 
-    def settle(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
-        return self.causality.settle(factual, row)
+    def complete(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
+        return self.causality.complete(factual, row)
 
 
 class Related(Part):
@@ -359,11 +359,11 @@ class Related(Part):
     def keeps(self, factual: pd.DataFrame, earlier: Sequence[Any], frame: pd.DataFrame) -> np.ndarray:
         return all_kept(clauses_of(self.stated.problem.space.relations, factual), frame)
 
-    def settle(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         """As far as the model still takes it; else ``broken`` says that tolerances decide."""
-        settled, problem = self.rows.settle(row), self.stated.problem
-        if settled == row or surely_valid(problem, problem.space.frame([settled]))[0]:
-            return settled
+        completed, problem = self.rows.complete(row), self.stated.problem
+        if completed == row or surely_valid(problem, problem.space.frame([completed]))[0]:
+            return completed
         return row
 
     def broken(self, frame: pd.DataFrame) -> bool:

@@ -132,7 +132,7 @@ class AnswerSearch:
             count = float(program.aim.changes(space, self.factual, frame)[0])
             self.best = Incumbent(row, value, count, value - self.parameters.alpha * count, read)
 
-    def settle(self, few: FewChanges) -> None:
+    def use(self, few: FewChanges) -> None:
         """Take the cheapest point of few changes, and what that proves; ``engine=milp`` takes no proof."""
         program, origin = self.program, self.factual.to_dict("records")[0]
         distance, proves = program.aim.distance, self.parameters.engine != "milp"
@@ -146,8 +146,8 @@ class AnswerSearch:
             if found.row is not None:
                 self._take(self.problem.space.frame([found.row]))
             if proves and found.proven:
-                settled = most >= self.parameters.most or (self.lexical and found.row is not None)
-                self.least = math.inf if settled else most + 1.0 if self.lexical else 1.0
+                whole = most >= self.parameters.most or (self.lexical and found.row is not None)
+                self.least = math.inf if whole else most + 1.0 if self.lexical else 1.0
             if found.row is not None or not found.proven:
                 return
 
@@ -300,18 +300,18 @@ class AnswerSearch:
         negligible = LITTLE_PROGRESS * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         refused, ruled_out = self.problem.train[:0], program.splits  # whether what exclusions leave out is all refused
-        if self._relax(form) or self._settles(form, slack):
+        if self._relax(form) or self._ruled_out_by_bounds(form, slack):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
             solution = runs.next(self.deadline.left)
             exact = program.exact and (repairs == 0 or ruled_out)  # a wider margin proves nothing else
             before, value = bound, self.best.value
             bound = max(bound, solution.bound) if exact else bound
-            if exact and runs.settled:
+            if exact and runs.confirmed:
                 known = min(budget, solution.objective)
                 proof = max(proof, solution.limit(known, 1.0 if fewest else 2 * program.aim.tolerance(known)))
             if solution.x is None:
-                if not runs.settle():
+                if not runs.counts():
                     continue
                 return Solution(None, math.inf, proof, solution.infeasible and exact)
             if self._cuts(solution.x):
@@ -321,14 +321,14 @@ class AnswerSearch:
                 break
             frame = program.read(solution.x, self.factual)
             if program.broken(frame):
-                if (not exact or runs.settle()) and not program.tighten():
+                if (not exact or runs.counts()) and not program.tighten():
                     break
                 continue
             if not surely_valid(self.problem, frame)[0]:
                 patience -= program.bare and bound <= before + negligible
                 if program.bare and not repairs and patience and program.variables.refine(solution.x):
                     continue  # tangents first: once there is a margin, bounds prove nothing
-                if not repairs and not program.splits and not runs.settle():
+                if not repairs and not program.splits and not runs.counts():
                     continue
                 if program.bare and not repairs and self._nudge(solution, form, frame, proof, lexical, fewest):
                     return Solution(solution.x, solution.objective, min(proof, solution.objective))
@@ -342,7 +342,7 @@ class AnswerSearch:
                 self.guess(self._between(refused, frame), self._inside)
             patience -= bound <= before + negligible and self.best.value >= value - negligible
             if patience <= 0 or self.deadline.passed or not program.variables.refine(solution.x):
-                if exact and not runs.settle():
+                if exact and not runs.counts():
                     continue
                 return Solution(solution.x, solution.objective, min(proof, solution.objective))
         return Solution(None, math.inf, proof)
@@ -356,10 +356,10 @@ class AnswerSearch:
             program.compiled.add_row(program.variables.changed(among.astype(float)), low=1.0)
         return program.changes() if fewest else self._cost(lexical)
 
-    def _settles(self, form: Linear, budget: float) -> bool:
+    def _ruled_out_by_bounds(self, form: Linear, budget: float) -> bool:
         """Tighten the model's bounds within a finite budget; whether that proves that nothing lies within it."""
-        settle = self.program.embedded.settle
-        return settle is not None and math.isfinite(budget) and settle(form, budget, 0.2 * self.deadline.left)
+        fix = self.program.embedded.fix_phases
+        return fix is not None and math.isfinite(budget) and fix(form, budget, 0.2 * self.deadline.left)
 
     def _far_below(self, budget: float, lexical: bool) -> bool:
         """Whether squares are to be posed again, since the incumbent is so far below the budget."""

@@ -106,7 +106,7 @@ class CounterfactualProgram(Stated):
         """A solution as a decoded row, the structural equations kept; ``strayed`` where it is not the program's own."""
         own = row = self.variables.read(x)
         for part in reversed(self.parts):  # what moves single numbers before what computes them
-            row = part.settle(factual, row)
+            row = part.complete(factual, row)
         self.strayed = row != own
         return self.problem.space.frame([row])
 

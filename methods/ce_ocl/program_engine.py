@@ -154,7 +154,7 @@ class ProgramEngine:
             self._guess_rows(search, request.factual, label)
         if manifold is None or not manifold.exact:
             if self.few is not None and search.floor:  # it knows of changes alone
-                search.settle(self.few)
+                search.use(self.few)
             if search.best.row is None:
                 search.guess(request.guesses())
         return search

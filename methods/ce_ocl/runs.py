@@ -17,7 +17,7 @@ class Runs:
 
     Parameters
     ----------
-    settled
+    confirmed
         Whether the last solution counts: it claims no proof, or a confirmed one.
     """
 
@@ -26,7 +26,7 @@ class Runs:
     scale: float
     cutoff: float
     feasibility: float
-    settled: bool = True
+    confirmed: bool = True
     last: Solution | None = None
     again: bool = False
 
@@ -38,7 +38,7 @@ class Runs:
         return cls(program.compiled, form, scale, cutoff, SHARP_FEASIBILITY if sharp else FEASIBILITY)
 
     def next(self, seconds: float) -> Solution:
-        """Solve the program as it stands; or, after ``settle`` said no, confirm its last solution."""
+        """Solve the program as it stands; or, after ``counts`` said no, confirm its last solution."""
         if self.again and self.last is not None:
             found = self.compiled.confirm(self.last, self.form, seconds, self.scale, self.cutoff, self.feasibility)
         else:
@@ -47,10 +47,10 @@ class Runs:
             )
             if not found.proven:
                 self.compiled.confirm(found, self.form, seconds)  # nothing to confirm, but a bound to doubt
-        self.settled, self.last, self.again = self.again or not found.proven, found, False
+        self.confirmed, self.last, self.again = self.again or not found.proven, found, False
         return found
 
-    def settle(self) -> bool:
+    def counts(self) -> bool:
         """Whether the last solution counts; if not, the next one is it, confirmed."""
-        self.again = not self.settled
-        return self.settled
+        self.again = not self.confirmed
+        return self.confirmed

@@ -175,7 +175,7 @@ class FactualSums:
                 return Settled(None, math.inf, bound)
             if related.exact and variables.refine(found.x) and not deadline.passed:
                 continue
-            row = related.settle(self._clipped(variables.read(found.x), spans), self._ends(spans))
+            row = related.complete(self._clipped(variables.read(found.x), spans), self._ends(spans))
             if self.keeps(row):
                 return Settled(row, self.cost(row), bound)
             if not related.tighten():

@@ -93,7 +93,7 @@ class Causality:
                 knapsack.limit(*limits)
                 embedded.tighten(knapsack, knapsack.corners)
 
-    def settle(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, factual: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         """A decoded solution in which (7) holds by the models themselves, within ``INTEGRAL`` of each range.
 
         What is within that stays as it is, since a value may stand right beside a split; what the solver's tolerances,

@@ -67,7 +67,7 @@ class RelationRows:
         """Which decoded rows keep all relations, bool, shape (rows,)."""
         return all_kept(self.clauses, frame)
 
-    def settle(self, row: Mapping[str, Any], within: Ends | None = None) -> dict[str, Any]:
+    def complete(self, row: Mapping[str, Any], within: Ends | None = None) -> dict[str, Any]:
         """A decoded solution, a continuous number moved by no more than ``POLISH`` where that keeps a relation.
 
         Only a number that has changed, and within its interval, or the ends that ``within`` gives.

@@ -407,7 +407,7 @@ class InstanceProgram:
         assert found.x is not None
         row = self.variables.read(found.x)
         if not self.robust.leaves:
-            return self.related.settle(row)
+            return self.related.complete(row)
         ends = self._ends(found.x)
         for feature in self.space.features:
             if not feature.numeric:
@@ -424,7 +424,7 @@ class InstanceProgram:
             if least > most:
                 return None
             row[feature.name] = least if value < least else most
-        return self.related.settle(row, self._settling(ends))
+        return self.related.complete(row, self._settling(ends))
 
     def _settling(self, ends: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
         """Where numbers may be moved to within the intervals that a solution's leaves leave them."""

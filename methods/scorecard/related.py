@@ -125,7 +125,7 @@ class RelatedValues:
             if self.space[name].numeric:
                 ends[name] = float(within[0]), float(within[1])
                 row[name] = type(row[name])(min(max(row[name], ends[name][0]), ends[name][1]))
-        row = self.related.settle(row, ends)
+        row = self.related.complete(row, ends)
         sound = all(self.finder.evidence(name, row[name]) == value for name, value in expected.items())
         return row if sound and self.related.keeps(self.space.frame([row]))[0] else None
 

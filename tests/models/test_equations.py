@@ -305,7 +305,7 @@ class Asked:
         solution = self.compiled.solve(self.variables.cost(), 60.0)
         if solution.x is None:
             return solution, None
-        return solution, self.space.frame([self.causality.settle(factual, self.variables.read(solution.x))])
+        return solution, self.space.frame([self.causality.complete(factual, self.variables.read(solution.x))])
 
     def listed(self, factual: pd.DataFrame, step: float, shares: np.ndarray) -> np.ndarray:
         """Costs of all points of a grid over the causes that are allowed and meet the step."""
@@ -402,10 +402,10 @@ def test_settling_moves_only_what_is_off() -> None:
     asked, factual = Asked(SPACE, made), TRAIN.iloc[[0]]
     (exact,) = follow(made, factual, TRAIN.iloc[[1]]).to_dict("records")
     near = {**exact, "pay-back": exact["pay-back"] + 1e-8}
-    assert asked.causality.settle(factual, near) == near
+    assert asked.causality.complete(factual, near) == near
     far = {**exact, "pay-back": exact["pay-back"] + 1e-3}
-    assert asked.causality.settle(factual, far)["pay-back"] == pytest.approx(exact["pay-back"], abs=1e-12)
-    beyond = asked.causality.settle(factual, {**exact, "amount": 1000})
+    assert asked.causality.complete(factual, far)["pay-back"] == pytest.approx(exact["pay-back"], abs=1e-12)
+    beyond = asked.causality.complete(factual, {**exact, "amount": 1000})
     assert beyond["pay-back"] == 72
 
 

@@ -230,7 +230,7 @@ class Parts:
             assert source is not None
             return self._place(source), border, gap_left
         if split["split_type"] == "OneHotFeature":
-            feature, text = self.told(split)
+            feature, text = self.category_of(split)
             levels = tuple(value for value in feature.categories if self.text(value) == text)
             return self._place(Indicator(feature.name, levels)), 0.5, True
         raise UnsupportedError(
@@ -238,7 +238,7 @@ class Parts:
             f"as many categories as a feature has"
         )
 
-    def told(self, split: Mapping[str, Any]) -> tuple[Feature, str | None]:
+    def category_of(self, split: Mapping[str, Any]) -> tuple[Feature, str | None]:
         """The feature of a split by one category, and the category's text."""
         feature = self.features[self.categories[split["cat_feature_index"]]]
         return feature, self.texts.get(split["value"] % 2**32)
@@ -268,7 +268,7 @@ def _spelling(described: Mapping[str, Any], parts: Parts) -> Callable[[Any], str
     """
     logical = [feature for feature in parts.features if _codes_of_logical(feature)]
     splits = [split for tree in described.get("oblivious_trees", ()) for split in tree["splits"] or ()]
-    told = [parts.told(split) for split in splits if split["split_type"] == "OneHotFeature"]
+    told = [parts.category_of(split) for split in splits if split["split_type"] == "OneHotFeature"]
     spelled = {text in ("0", "1") for feature, text in told if feature in logical}
     counted = any(split["split_type"] not in ("FloatFeature", "OneHotFeature") for split in splits)
     if logical and (len(spelled) > 1 or (not spelled and (counted or not splits))):

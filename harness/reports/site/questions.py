@@ -55,14 +55,14 @@ def questions(methods: Sequence[str], found: Sequence[Asked]) -> dict[str, Any]:
     """All answers to the questions of a task, as JSON data; methods are given by their places."""
     posed: dict[Any, dict[str, Any]] = {}
     names = list(found[0].space.names) if found else []
-    said = _said(found[0].run) if found else {}
+    predicted = _predictions(found[0].run) if found else {}
     for asked in found:
         for row in asked.rows:
             factual = row["factual"]
             if factual not in posed:
                 origin = asked.factuals[factual]
                 values = {name: asked.space[name].text(origin[name]) for name in names}
-                told = {"wanted": asked.targets[factual], "now": said.get(factual, ""), "values": values}
+                told = {"wanted": asked.targets[factual], "now": predicted.get(factual, ""), "values": values}
                 posed[factual] = {**told, "answers": []}
             posed[factual]["answers"].append(_answer(asked, row, methods.index(asked.entry.method)))
     listed = [{"id": str(index), **question} for index, question in posed.items()]
@@ -70,7 +70,7 @@ def questions(methods: Sequence[str], found: Sequence[Asked]) -> dict[str, Any]:
     return {"column": column, "features": names, "questions": listed}
 
 
-def _said(run: StoredRun) -> dict[Any, str]:
+def _predictions(run: StoredRun) -> dict[Any, str]:
     """By factual, what the model says of it as it is; nothing where the answers lack the model, or it needs trust."""
     if run.meta.get("model_file") is None and not (run.path / "estimator.skops").is_file():
         return {}

@@ -71,7 +71,7 @@ class Embedded:
         Called once with the compiled program.
     tighten
         Called for each factual with bounds of linear forms of the inputs, for encodings whose strength depends on them.
-    settle
+    fix_phases
         Called after ``tighten`` with a cost and a budget: tightens further by linear programs under cost <= budget, for
         at most so many seconds; returns whether they prove that nothing lies within the budget.
     """
@@ -81,4 +81,4 @@ class Embedded:
     phases: tuple[Any, ...] = ()
     attach: Callable[[Compiled], None] = lambda compiled: None
     tighten: Tighten | None = None
-    settle: Callable[[Linear, float, float], bool] | None = None
+    fix_phases: Callable[[Linear, float, float], bool] | None = None

@@ -63,7 +63,7 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
         phases=tuple(phase for layer in layers for _, phase, _, _ in layer.phased),
         attach=network.attach,
         tighten=network.tighten,
-        settle=network.settle if layers else None,
+        fix_phases=network.fix_phases if layers else None,
     )
 
 
@@ -112,7 +112,7 @@ class _Network:
                 ends = layer.chords(corners, *ends)
             low, high = np.maximum(low, 0), np.maximum(high, 0)
 
-    def settle(self, cost: Linear, budget: float, seconds: float) -> bool:
+    def fix_phases(self, cost: Linear, budget: float, seconds: float) -> bool:
         compiled, until = self.layers[0].compiled, time.monotonic() + seconds
         for _ in range(ROUNDS):
             lp = compiled.relaxation()
@@ -122,7 +122,7 @@ class _Network:
             )  # fmt: skip
             settled = 0
             for layer in self.layers:
-                found = layer.settle(lp, until)
+                found = layer.fix_phases(lp, until)
                 if found is None:
                     return True
                 settled += found
@@ -169,7 +169,7 @@ class _Layer:
         self.on_row = np.array([compiled.row(on) for _, _, on, _ in self.phased], dtype=int)
         self.off_entry = np.array([compiled.position(off, z) for _, z, _, off in self.phased], dtype=int)
 
-    def settle(self, lp: Lp, until: float) -> int | None:
+    def fix_phases(self, lp: Lp, until: float) -> int | None:
         """Narrow the sums' bounds to what the linear program allows: how many phases that fixes; None: none is left.
 
         Units near to settled come first, and of each its nearer side. After ``TRIALS`` units without a settled phase

@@ -145,7 +145,7 @@ def test_a_bound_that_is_known_stays_when_time_is_up(late: bool, monkeypatch: py
 
     def cut(runs: Runs, seconds: float) -> Solution:
         found = solve(runs, seconds)
-        runs.settled = True  # nothing is claimed
+        runs.confirmed = True  # nothing is claimed
         solved.append(found.objective)
         time.sleep(seconds if late else 0.0)
         return replace(found, bound=0.9 * found.objective) if len(solved) == 1 else Solution(None, np.inf, -np.inf)
