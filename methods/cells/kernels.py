@@ -40,7 +40,7 @@ from methods.cells.masks import (
     leaf_at,
     take_node,
 )
-from methods.cells.neighbourhood import LOOKS, STUCK, strengthen, touch, weakest
+from methods.cells.neighbourhood import LOOKS, STUCK, growth_from, strengthen, touch, weakest
 from methods.cells.records import (
     Box,
     Clauses,
@@ -54,6 +54,7 @@ from methods.cells.records import (
     Numbers,
     Progress,
     States,
+    Touched,
 )
 
 ROOT_ROUNDS = 40  # cores looked for at the root; elsewhere NODE_ROUNDS
@@ -807,11 +808,12 @@ def learn(grid, states, which, node, seed, clauses, counters, neighbourhood=None
         for f in range(len(seed)):
             low[f] = high[f] = states.cell[states.start[f] + seed[f]]
             box.low[f] = box.high[f] = seed[f]
-        strengthen(grid, states, which, node, states.cell, states.cell, low, high, box)
+        touched = Touched(states.cell, states.cell)
     else:
         low, high = neighbourhood.adversary.worst_low, neighbourhood.adversary.worst_high
         touch(states, neighbourhood, low, high, box)
-        strengthen(grid, states, which, node, neighbourhood.first, neighbourhood.last, low, high, box)
+        touched = Touched(neighbourhood.first, neighbourhood.last)
+    strengthen(grid, states, which, node, touched, growth_from(grid, low, high), box)
     enter(c, clauses, states)
     counters[CLAUSES] = counters[ENTERED] = c + 1
     counters[WORK] += 40 * grid.values.shape[0]

@@ -329,8 +329,8 @@ def grow(grid, which, face, end, total, growth, step):
     offset, unordered, values, upto, onwards = grid.offset, grid.unordered, grid.values, grid.upto, grid.onwards
     starts, owner, border_start, border_entries = grid.starts, grid.owner, grid.border_start, grid.border_entries
     low, high, masks, fresh = growth.low, growth.high, growth.masks, growth.fresh
-    best, trial, seen = growth.best, growth.trial, growth.seen
-    f, words = face // 2, masks.shape[1]
+    best, trial, seen, changed = growth.best, growth.trial, growth.seen, growth.changed
+    f, words, number = face // 2, masks.shape[1], 0
     if unordered[f]:
         begin = close = end
     elif face % 2:
@@ -355,22 +355,19 @@ def grow(grid, which, face, end, total, growth, step):
                 else:
                     fresh[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + end, word]
                 same_leaves = same_leaves and fresh[k, word] == masks[k, word]
-            trial[t] = best[t] if same_leaves else best_leaf(values, starts, t, masks, k, fresh)
+            if same_leaves:
+                continue
+            trial[t] = best_leaf(values, starts, t, masks, k, fresh)
             total += trial[t] - best[t]
             if total >= -SCORE_TIE:
                 return total
-    for part in range(2 if unordered[f] else 1):
-        if part:
-            begin = close = low[f]
-        elif unordered[f]:
-            begin = close = end
-        for j in range(border_start[offset[f] + begin], border_start[offset[f] + close + 1]):
-            k = border_entries[j]
-            if grid.sums[owner[k]] != which:
-                continue
-            best[owner[k]] = trial[owner[k]]
-            for word in range(words):
-                masks[k, word] = fresh[k, word]
+            changed[number] = k
+            number += 1
+    for j in range(number):
+        k = changed[j]
+        best[owner[k]] = trial[owner[k]]
+        for word in range(words):
+            masks[k, word] = fresh[k, word]
     if not unordered[f]:
         if face % 2:
             high[f] = max(high[f], end)
@@ -384,22 +381,23 @@ def growth_from(grid, low, high):
     """A box of cells that is to grow, and room for it."""
     trees = grid.values.shape[0]
     masks = np.empty((len(grid.members), grid.upto.shape[2]), np.uint64)
-    return Growth(low, high, masks, np.empty_like(masks), np.empty(trees), np.empty(trees), np.zeros(trees, np.int64))
+    seen, changed = np.zeros(trees, np.int64), np.empty(trees, np.int64)
+    return Growth(low, high, masks, np.empty_like(masks), np.empty(trees), np.empty(trees), seen, changed)
 
 
 @njit(cache=True)
-def strengthen(grid, states, which, node, first, last, low, high, box):
+def strengthen(grid, states, which, node, touched, growth, box):
     """Grow a box of cells on which one sum is wrong, cheapest escape first, as long as it is proven wrong throughout.
 
-    Each state touches the cells from ``first`` to ``last``. ``low`` and ``high`` become the larger box of cells, and
-    ``box``, which holds the states that touch the box, becomes that of the larger one.
+    ``growth`` becomes that of the larger box of cells, and ``box``, which holds the states that touch the box, that of
+    the larger one.
     """
     state_start, unordered = states.start, states.unordered
     box_low, box_high, box_set, sets = box.low, box.high, box.sets, node.box.sets
     count = len(unordered)
     for f in range(count):
         box_set[f] = np.uint64(1) << np.uint64(box_low[f]) if unordered[f] else np.uint64(0)
-    growth = growth_from(grid, low, high)
+    first, last, low, high = touched.first, touched.last, growth.low, growth.high
     total = most_on(grid, which, low, high, growth.masks, growth.best)
     refused = np.zeros(count, np.uint64)
     residual_costs, heap = np.empty(2 * count), np.empty(2 * count, np.int64)

@@ -108,6 +108,13 @@ class Leaves(NamedTuple):
     totals: np.ndarray  # (sums,), of the values
 
 
+class Touched(NamedTuple):
+    """The cells that states touch, all features one after another."""
+
+    first: np.ndarray  # (S,) int64
+    last: np.ndarray  # (S,) int64
+
+
 class Marks(NamedTuple):
     """Room for ``kernels.tighten``: sets of clauses, 64 a word, each of shape (words,) uint64."""
 
@@ -170,6 +177,7 @@ class Growth(NamedTuple):
     best: np.ndarray  # (T,), the value of each tree's best leaf on it
     trial: np.ndarray  # (T,), that on the larger box
     seen: np.ndarray  # (T,), the last step that looked at the tree
+    changed: np.ndarray  # (T,), the masks that a step changes
 
 
 class Numbers(NamedTuple):
