@@ -150,7 +150,7 @@ def pose(
     if isinstance(frame, Dataset):
         dataset = _amended(frame, target, immutable, features, settings)
     elif isinstance(frame, pd.DataFrame) and not frame.empty:
-        check_frame(frame, target)
+        check_frame(frame, target, features, settings.get("drop"))
         given = {"immutable": immutable, **settings}
         given["overrides" if isinstance(features, Mapping) else "features"] = features
         dataset = _loaded(frame, target, model, classes, given | ({} if desired is None else {"desired": desired}))

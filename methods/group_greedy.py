@@ -11,7 +11,7 @@ import pandas as pd
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.gaps import missing
 from harness.core.method import Deadline
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Classes, Label
@@ -60,7 +60,7 @@ class GroupGreedy:
     neighbours: int = 10
 
     def __post_init__(self) -> None:
-        check_least(self, 1, "t_max", "neighbours")
+        check_counts(self, 1, "t_max", "neighbours")
 
     def refuses(self, problem: Problem) -> str | None:
         if isinstance(problem.target, Label | Classes):

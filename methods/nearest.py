@@ -13,7 +13,7 @@ from harness.certificate import perturbed, proven
 from harness.core.errors import check_choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Label
@@ -147,7 +147,7 @@ class Stable(Nearest):
         super().__post_init__()
         if not 0 <= self.tau <= 1:
             raise ValueError(f"tau is {self.tau}; it must be from 0 to 1, as probabilities are.")
-        check_least(self, 1, "copies")
+        check_counts(self, 1, "copies")
         if not (math.isfinite(self.sigma) and self.sigma > 0):
             raise ValueError(f"sigma is {self.sigma}; it must be a finite number > 0, in scaled units.")
 

@@ -331,3 +331,14 @@ def test_what_is_neither_number_nor_text_is_refused(cells: Any, said: str) -> No
         table["when"] = pd.Categorical.from_codes([0, 1] * 10, dtype=cells.dtype)
     with pytest.raises(DatasetError, match=re.escape(f"the table's column 'when' {said}")):
         check_frame(table, "y")
+
+
+def test_columns_that_nobody_uses_may_hold_anything(model: Pipeline) -> None:
+    """Dropped, as after a split by them, not among the features, or empty."""
+    when = pd.Series(pd.date_range("2024-01-01", periods=len(FRAME)), FRAME.index)
+    dated = FRAME.assign(when=when)
+    for given in ({"drop": ["when"]}, {"features": list(X.columns)}, {"drop": ["when"], "split": {"time": "when"}}):
+        assert "when" not in pose(dated, TARGET, model, **given).dataset.space.names
+    check_frame(FRAME.assign(when=pd.Series(pd.NaT, FRAME.index)), TARGET)
+    with pytest.raises(DatasetError, match="the table's column 'when' holds dates"):
+        pose(dated, TARGET, model)

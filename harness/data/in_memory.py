@@ -29,8 +29,10 @@ OTHERS = {
 logger = logging.getLogger(__name__)
 
 
-def check_frame(frame: pd.DataFrame, target: Any) -> None:
+def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: Any = None) -> None:
     """Refuse a frame of other columns than named ones; say what is easily meant otherwise.
+
+    Cells of columns that are dropped, or not among a list of features, may be anything.
 
     Raises
     ------
@@ -47,11 +49,15 @@ def check_frame(frame: pd.DataFrame, target: Any) -> None:
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise DatasetError(f"the table has two columns {twice!r}; rename or drop one.")
+    used = [*features, target] if isinstance(features, list) else list(frame.columns)
+    used = [name for name in used if name not in drop] if isinstance(drop, list | tuple | pd.Index) else used
     for name in frame.columns:
         if np.iscomplexobj(frame[name]):
             raise DatasetError(f"the table's column {name!r} holds complex numbers; give real ones.")
         if frame[name].dtype == object and not all(isinstance(value, Hashable) for value in frame[name]):
             raise DatasetError(f"the table's column {name!r} holds lists or tables; give a number or text a cell.")
+        if name not in used or frame[name].isna().all():
+            continue
         levels = frame[name].cat.categories if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name]
         if (kind := infer_dtype(levels, skipna=True)) in OTHERS:
             what, instead = OTHERS[kind]

@@ -130,10 +130,9 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bo
             f"Too few questions are answered by all for common means of {shared}: mean normalised ranks over all "
             f"questions, 0 is best, 1 last."
         )
-    parts.append(
-        "In brackets: the 95 % interval over questions. Seconds: the median of all questions; one without an accepted "
-        "counterfactual counts its limit."
-    )
+    bracketed = any(c.criterion.name == INTERVAL and (alone or c.common.enough) for c in contests)
+    parts += ["In brackets: the 95 % interval over questions."] * bracketed
+    parts.append("Seconds: the median of all questions; one without an accepted counterfactual counts its limit.")
     absent = numbers.study.absent(task)
     parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
     parts += [*_failures(numbers.study, [task]), *numbers.study.clocks([task]), *numbers.study.conditions([task])]

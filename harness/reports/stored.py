@@ -16,6 +16,7 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.core.metric import Metric, TableName
 from harness.core.space import Space
+from harness.core.wording import some
 from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.checker import ACCEPTED
@@ -24,6 +25,7 @@ from harness.evaluation.study import identity
 from harness.store.run import StoredRun, stored_runs, sweep_lines
 
 log = logging.getLogger("harness")
+NAMED = 3  # runs that are listed before "and 2 more"
 
 # Of a metric's docstring: which way is better stands beside it, and of which answers it is follows.
 ELSEWHERE = re.compile(r",? over (?:valid )?answers\b(?! and)|[,;] (?:lower|higher) is better\b|`")
@@ -61,7 +63,8 @@ def _data(settings: str) -> Dataset:
 
 def latest(folder: Path) -> list[StoredRun]:
     """The runs of an experiment that were asked to the end and scored, failures included: of equal names, the one that
-    the last sweep made or took over. The log says where others of the name have another seed, or other settings."""
+    the last sweep made or took over. The log says where others of the name have another seed, or other settings, of an
+    experiment that has a paper's table or figure."""
     found = {run.path.name: run for run in stored_runs(folder)}
     labels = {name: run.label for name, run in found.items() if run.scored}
     order = [*found, *(Path(line["cell"]).name for line in sweep_lines(folder) if line["state"] != "failed")]
@@ -69,13 +72,13 @@ def latest(folder: Path) -> list[StoredRun]:
     if not last:
         raise HarnessError(f"no cell under {folder} is finished; run its experiment to the end.")
     distinct = {(label, identity(found[name].meta)) for name, label in labels.items()}
-    for label, count in Counter(label for label, _ in distinct).items():
-        if count > 1:
-            log.warning(
-                "%s: %d runs of %s differ in seed or settings; tables and figures of papers show the last. "
-                "Give each a study=NAME of its own.",
-                *(folder, count, label),
-            )
+    several = [label for label, count in Counter(label for label, _ in distinct).items() if count > 1]
+    if several and any(run.meta["config"].get(kind) for run in last.values() for kind in ("table", "figure")):
+        log.warning(
+            "%s: runs of %s differ in seed or settings; tables and figures of papers show the last. Give each a "
+            "study=NAME of its own.",
+            *(folder, some(several, NAMED)),
+        )
     return list(last.values())
 
 

@@ -94,9 +94,9 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
     ).map(_rounded)
     for name in (name for name in shown if name in frame):
         frame[name] = _with_counts(frame[name], frame["asked"])
-    frame = frame.drop(columns=[name for name in shown if name in frame and frame[name].isna().all()])
-    once = ["seeds", "coverage_sd"]
-    return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns=once, errors="ignore")
+    spread = ["coverage_sd"]
+    frame = frame.drop(columns=[name for name in (*shown, *spread) if name in frame and frame[name].isna().all()])
+    return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns="seeds", errors="ignore")
 
 
 def _with_counts(means: pd.Series, asked: pd.Series) -> pd.Series:
@@ -122,7 +122,7 @@ def line_of(entry: Entry) -> dict[str, Any]:
     """The numbers of an entry that do not depend on metrics, by the headings of the printed table."""
     line: dict[str, Any] = {"task": entry.task, "method": entry.method}
     line |= {"seeds": entry.seeds, "asked": len(entry.table), "coverage": entry.coverage.value}
-    line |= {"coverage_sd": entry.seed_spread("coverage")} if entry.seeds > 1 else {}
+    line |= {"coverage_sd": entry.seed_spread("coverage")}
     line |= {"filled": entry.filled} if any(meta["n_counterfactuals"] > 1 for meta in entry.metas) else {}
     line |= {"validity": entry.validity, "optimal": entry.table["optimal"].mean()}
     line |= {heading: entry.groups[name] for name, heading in GROUPED.items() if name in entry.groups}
@@ -185,7 +185,7 @@ def _behind_means(numbers: Numbers, task: str) -> str:
             by_count.setdefault(contest.common.n, []).append(criterion.name)
     counts = "; ".join(f"{n} ({', '.join(names)})" for n, names in sorted(by_count.items(), reverse=True))
     few = f"; fewer than {ENOUGH} have no mean, see pairs.csv" if min(by_count) < ENOUGH else ""
-    return f"common means are over the questions that all others answer: {counts}{few}"
+    return f"questions that all of these answer, and of diversity fill, for common means: {counts}{few}"
 
 
 def _refused(study: Study, tasks: Collection[str]) -> list[str]:

@@ -11,7 +11,7 @@ import pandas as pd
 from harness.certificate import proven
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.numbers import check_least
+from harness.core.numbers import check_counts
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Label
@@ -64,7 +64,7 @@ class Proplace:
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        check_least(self, 1, "neighbours")
+        check_counts(self, 1, "neighbours")
 
     @property
     def program(self) -> CeOcl:

@@ -15,7 +15,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import check_choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
@@ -135,7 +135,7 @@ class Dice:
         if self.posthoc_sparsity_param is not None and not 0 <= self.posthoc_sparsity_param <= 1:
             raise ValueError(f"posthoc_sparsity_param is {self.posthoc_sparsity_param}; give 0 to 1, or null.")
         optional = ("sample_size", "maxiterations", "min_iter")
-        check_least(self, 1, *(name for name in optional if getattr(self, name) is not None))
+        check_counts(self, 1, *(name for name in optional if getattr(self, name) is not None))
 
     @property
     def library_defaults(self) -> Defaults:

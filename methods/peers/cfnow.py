@@ -13,7 +13,7 @@ import pandas as pd
 from harness.core.errors import check_choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
@@ -83,7 +83,7 @@ class Cfnow:
         check_choices(self, {"strategy": STRATEGIES})
         check_above(self, 0, "ft_change_factor")
         optional = ("threshold_changes", "it_max", "ft_it_max")
-        check_least(self, 1, *(name for name in optional if getattr(self, name) is not None))
+        check_counts(self, 1, *(name for name in optional if getattr(self, name) is not None))
 
     @property
     def deterministic(self) -> bool:

@@ -132,6 +132,30 @@ def test_truth_values_are_given_to_catboost_as_it_was_trained_on_them(written: t
     assert np.ravel(model.predict(row.assign(member=row["member"].astype(bool).astype(written))))[0] == "yes"
 
 
+@pytest.mark.parametrize("written", [bool, str])
+def test_truth_values_are_told_by_trees_that_are_not_symmetric(written: type) -> None:
+    """Which are predicted, and not read."""
+    old = (PIMA["Age"] > 30).rename("member").to_frame().assign(Glucose=PIMA["Glucose"])
+    outcome = np.where(old["member"] ^ (PIMA["Glucose"] > 120), "yes", "no")
+    trained = old.assign(member=old["member"].astype(written))
+    given: dict[str, Any] = {"cat_features": ["member"], "one_hot_max_size": 4, "grow_policy": "Depthwise"}
+    model = fitted("Classifier", trained, outcome, **given)
+    known = pose(old.assign(y=outcome), "y", model, desired="yes").classifier
+    assert "not symmetric" in (known.opaque or "")
+    np.testing.assert_array_equal(known.predict(old), np.ravel(model.predict(trained)))
+
+
+def test_truth_values_of_two_spellings_are_refused() -> None:
+    """One column of truth values, another of their texts: in the data both are truth values."""
+    data = pd.DataFrame({"member": PIMA["Age"] > 30, "other": PIMA["BMI"] > 32})
+    outcome = np.where(data["member"] ^ data["other"], "yes", "no")
+    model = fitted(
+        "Classifier", data.astype({"other": str}), outcome, cat_features=["member", "other"], one_hot_max_size=4
+    )
+    with pytest.raises(HarnessError, match="it does not tell how member was written"):
+        pose(data.assign(y=outcome), "y", model, desired="yes")
+
+
 def test_truth_values_that_catboost_does_not_tell_are_refused() -> None:
     """Of splits by statistics of categories nobody sees how these were written."""
     member = PIMA["Age"] > 30

@@ -37,7 +37,7 @@ from harness.evaluation.statistics import Better
 from harness.evaluation.study import SCORES, Study, read_scores
 from harness.reports import canvas
 from harness.reports.page import against, charts, elements, figures, page
-from harness.reports.page.which import beside, how, places, recommendations
+from harness.reports.page.which import _recommended, beside, how, places, recommendations
 from metrics import _example as loans
 
 LATE = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no tree was left in time")
@@ -509,6 +509,18 @@ def test_who_takes_fewer_data_sets_is_told() -> None:
     tables = {"a": whole, "b": whole[["two", "three"]], "c": whole, "d": whole[["two"]]}  # of d nobody has a rank
     found = [Contest(task, near, t, t.notna().astype("boolean")) for task, t in tables.items()]
     assert [beside(standing, found, name) for name in ranks] == [", 2 of 3 tasks", ""]
+
+
+def test_who_is_not_tested_stands_below_who_is() -> None:
+    """Though its mean rank, of the only task that it takes, is the best."""
+    near = Criterion("proximity", "distance/gower", "lower")
+    ranks = pd.DataFrame({"quick": [0.0, NAN], "second": [0.9, 0.7], "first": [0.5, 0.3]})
+    standing = Standing(near, ranks, None, {"first": 1, "second": 2}, frozenset())
+    numbers: Any = SimpleNamespace(standings={"proximity": standing}, contests={"proximity": []})
+    shown = _recommended(numbers, near, Markup, dict.fromkeys(ranks, Markup("coverage 1"))).places.striptags()
+    assert [shown.index(text) for text in ("first", "second", "not tested", "quick")] == sorted(
+        shown.index(text) for text in ("first", "second", "not tested", "quick")
+    )
 
 
 def test_a_test_is_told_with_its_data_sets() -> None:

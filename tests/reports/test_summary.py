@@ -201,8 +201,10 @@ def test_a_refusal_is_told_of_its_own_tasks(made: Made, tmp_path: Path) -> None:
     found: dict[str, Any] = {"status": Status.FOUND, "claims": None}
     runs = [made("a", **found), made("a", model="rf", **found), made("b", **found), made("b", model="rf", refused=True)]
     numbers = Numbers(Study.among("toy", runs))
-    few = "common means are over the questions that all others answer: 1 (seconds); fewer than 10 have no mean, see "
-    few += "pairs.csv."
+    few = (
+        "questions that all of these answer, and of diversity fill, for common means: 1 (seconds); fewer than 10 have "
+    )
+    few += "no mean, see pairs.csv."
     refused = "toy / rf: b refuses it: not for this model"
     assert summary._left_out(numbers, ["toy / lr"]) == [f"toy / lr: {few}"]
     assert summary._left_out(numbers, ["toy / rf", "toy / lr"]) == [refused, f"toy / lr: {few}"]
@@ -561,6 +563,7 @@ def test_a_papers_table_has_ranks_of_two_and_the_nearest_of_one(tmp_path: Path) 
     assert "common means of proximity (1): mean normalised ranks over all questions" in table.caption
     assert [row[table.head.index("proximity rank ↓")] for row in table.body] == ["0.00", "1.00"]
     (alone,) = for_paper(Numbers(Study.among("alone", runs[:1])))
+    assert not any("**" in cell for row in alone.body for cell in row)
     assert "Means are of the nearest accepted counterfactual, over the questions that it answers." in alone.caption
     assert [row[alone.head.index("proximity ↓")] for row in alone.body] == ["0.125"]
 
@@ -585,6 +588,23 @@ def test_own_means_have_their_number_of_questions(tmp_path: Path) -> None:
     assert "seeds" not in summary._alone(numbers, numbers.study.tasks)
     assert summary._alone(numbers, numbers.study.tasks)["proximity"].dtype == float
     assert "n =" not in page._of_its_own(numbers.study.entries[0], "distance/gower")
+
+
+def test_each_criterion_has_its_number_of_common_questions(tmp_path: Path) -> None:
+    """Two methods answer twelve questions, and one has a plausibility in four of them."""
+    paths, plausible = ["metrics.proximity.gower", "metrics.plausibility.ynn"], "nearest/plausibility/ynn"
+    for method in ("whole", "partly"):
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED] * 12, method=method, paths=paths)
+    said = "questions that all of these answer, and of diversity fill, for common means: "
+    numbers = Numbers(Study.of(tmp_path))
+    assert (
+        summary._left_out(numbers, ["loans / tree"])[-1]
+        == f"loans / tree: {said}12 (proximity, plausibility, seconds)."
+    )
+    scores = read_scores(run)
+    scores.assign(**{plausible: scores[plausible].where(scores.index < 4)}).to_csv(run.path / SCORES)
+    counts = "12 (proximity, seconds); 4 (plausibility); fewer than 10 have no mean, see pairs.csv."
+    assert summary._left_out(Numbers(Study.of(tmp_path)), ["loans / tree"])[-1] == f"loans / tree: {said}{counts}"
 
 
 def test_models_with_other_numbers_of_people_are_named() -> None:

@@ -242,7 +242,7 @@ def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: 
         cell.update(objective=objective)
     tables.write(tmp_path, None)
     lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
-    assert [line.split(" | ")[-1] for line in lines] == ["2 |", "3 |", "– |"]
+    assert [line.split(" | ")[-1] for line in lines] == ["2 (1) |", "3 (1) |", "– |"]
 
 
 def test_different_objectives_are_told_apart(made: Made, tmp_path: Path) -> None:
@@ -256,9 +256,9 @@ def test_different_objectives_are_told_apart(made: Made, tmp_path: Path) -> None
         cell.update(objective=objective)
     tables.write(tmp_path, None)
     lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
-    both = "(l1 + 10000 × number of changes) |"
+    both = "(l1 + 10000 × number of changes, 1) |"
     assert [line.split(" | ")[-1] for line in lines] == [
-        *("0.0372 (l1) |", "0.5 (l1) |", f"20000.0372 {both}", f"30000 {both}"),
+        *("0.0372 (l1, 1) |", "0.5 (l1, 1) |", f"20000.0372 {both}", f"30000 {both}"),
     ]
 
 
@@ -272,7 +272,7 @@ def test_objectives_of_several_tasks_stand_side_by_side(made: Made, tmp_path: Pa
             cell.update(objective=Objective((Term("mad_l1", params={"income": scale}),)))
     tables.write(tmp_path, None)
     lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
-    assert [line.split(" | ")[-1] for line in lines] == ["10 (lr); 1 (rf) |", "20 (lr); 2 (rf) |"]
+    assert [line.split(" | ")[-1] for line in lines] == ["10 (lr, 1); 1 (rf, 1) |", "20 (lr, 1); 2 (rf, 1) |"]
 
 
 def test_who_refuses_a_model_takes_no_other_from_the_means(made: Made, tmp_path: Path) -> None:
@@ -287,7 +287,8 @@ def test_who_refuses_a_model_takes_no_other_from_the_means(made: Made, tmp_path:
             cell.update(objective=dataclasses.replace(near, costed=method != "c").stored())
     tables.write(tmp_path, None)
     lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
-    assert [line.split(" | ")[-1] for line in lines] == ["10 (lr); 1 (rf) |", "20 (lr); 2 (rf) |", "4 (rf) |"]
+    told = [line.split(" | ")[-1] for line in lines]
+    assert told == ["10 (lr, 1); 1 (rf, 1) |", "20 (lr, 1); 2 (rf, 1) |", "4 (rf, 1) |"]
 
 
 def test_a_metric_of_some_models_alone_has_no_mean(made: Made, tmp_path: Path) -> None:
@@ -355,11 +356,13 @@ def test_runs_of_one_name_with_other_settings_are_said(
     made(GRANTED, fingerprint="1")
     made(GRANTED, fingerprint="2")
     assert len(stored.latest(tmp_path)) == 1
-    assert caplog.messages == []
     last = made(MEMBER, fingerprint="3", factuals_seed=1)
     assert [run.path for run in stored.latest(tmp_path)] == [last.path]
+    assert caplog.messages == []  # nothing of a paper shows one of them
+    last.update(config=last.meta["config"] | {"table": "small"})
+    assert [run.path for run in stored.latest(tmp_path)] == [last.path]
     (said,) = caplog.messages
-    assert said.startswith(f"{tmp_path}: 2 runs of {last.label} differ in seed or settings;")
+    assert said.startswith(f"{tmp_path}: runs of {last.label} differ in seed or settings; tables and figures of papers")
 
 
 def test_the_last_sweep_decides_between_cells_of_one_name(made: Made, tmp_path: Path) -> None:

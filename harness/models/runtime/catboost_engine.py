@@ -267,16 +267,28 @@ def _spelling(described: Mapping[str, Any], parts: Parts) -> Callable[[Any], str
         Where neither, or both, are known to the model.
     """
     logical = [feature for feature in parts.features if _codes_of_logical(feature)]
-    splits = [split for tree in described.get("oblivious_trees", ()) for split in tree["splits"] or ()]
+    splits = list(_splits(described))
     told = [parts.category_of(split) for split in splits if split["split_type"] == "OneHotFeature"]
     spelled = {text in ("0", "1") for feature, text in told if feature in logical}
     counted = any(split["split_type"] not in ("FloatFeature", "OneHotFeature") for split in splits)
-    if logical and (len(spelled) > 1 or (not spelled and (counted or not splits))):
+    if logical and (len(spelled) > 1 or (not spelled and counted)):
         raise UnsupportedError(
             f"it does not tell how {logical[0].name} was written when it was trained; train it on texts, as by "
             f"table[{logical[0].name!r}].astype(str), and give the data so"
         )
     return _as_code if True in spelled else str
+
+
+def _splits(described: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Of all trees, symmetric or not."""
+    for tree in described.get("oblivious_trees", ()):
+        yield from tree["splits"] or ()
+    nodes = list(described.get("trees", ()))
+    while nodes:
+        node = nodes.pop()
+        if "split" in node:
+            yield node["split"]
+            nodes += [node["left"], node["right"]]
 
 
 def _read(described: Mapping[str, Any], outputs: int, classifier: bool, parts: Parts) -> Trees:

@@ -109,9 +109,9 @@ def _question(study: Study) -> Markup:
 
 def _people(entries: Sequence[Entry]) -> str:
     """How many were asked about; of models that have other numbers than most by their names."""
-    asked = {e.model: len(e.table) + e.impossible for e in entries if e.refusal is None}
-    usual = Counter(asked.values()).most_common(1)
-    others = [f"{model}: {n}" for model, n in asked.items() if n != usual[0][0]]
+    asked = dict.fromkeys((e.model, len(e.table) + e.impossible) for e in entries if e.refusal is None)
+    usual = Counter(n for _, n in asked).most_common(1)
+    others = [f"{model}: {n}" for model, n in asked if n != usual[0][0]]
     return "; ".join([*(str(n) for n, _ in usual), *others])
 
 
@@ -131,7 +131,9 @@ def _alone(numbers: Numbers, task: str, names: Names) -> Markup | None:
     if not entries:
         return None
     lines = [line_of(entry) for entry in entries]
-    keys = [key for key in dict.fromkeys(key for line in lines for key in line) if key not in {"task", "method"}]
+    shown = dict.fromkeys(key for line in lines for key in line)
+    once = {"coverage_sd"} if all(entry.seeds == 1 for entry in entries) else set()
+    keys = [key for key in shown if key not in {"task", "method"} | once]
     metrics = list(stored.headings(numbers.metrics.values(), "report", keys).items())
     rows = []
     for entry, line in zip(entries, lines, strict=True):
