@@ -61,7 +61,7 @@ def check_counts(settings: object, least: int, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
         if not whole(value) or value < least:
-            raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+            raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}.")
 
 
 def check_above(settings: object, bound: float, *names: str) -> None:

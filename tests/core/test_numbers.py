@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.core.numbers import check_above, check_least
+from harness.core.numbers import check_above, check_counts, check_least
 
 NO_NUMBERS = (math.nan, math.inf, "2", True, None, [3])
 
@@ -20,6 +20,14 @@ def test_what_is_below_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^other is .+; give a finite number of at least 1\.$"):
         check_least(settings, 1, "fine", "other")
     check_least(settings, 1, "fine")
+
+
+@pytest.mark.parametrize("value", [0, 1.5, 2.0, *NO_NUMBERS])
+def test_what_counts_nothing_is_refused(value: Any) -> None:
+    settings = SimpleNamespace(fine=1, numpys=np.int64(3), other=value)
+    with pytest.raises(ValueError, match=r"^other is .+; give a whole number of at least 1\.$"):
+        check_counts(settings, 1, "fine", "numpys", "other")
+    check_counts(settings, 1, "fine", "numpys")
 
 
 @pytest.mark.parametrize("value", [0, -1e-9, *NO_NUMBERS])

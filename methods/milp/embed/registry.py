@@ -10,7 +10,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.wording import PREDICT, READ
 from harness.solvers.program import Program
 from methods.estimators.trees import ensemble, splits_only
-from methods.milp.embed import forest
+from methods.milp.embed import trees
 from methods.milp.embed.embedded import Embedded
 from methods.milp.sources import Source
 
@@ -31,7 +31,7 @@ def embed(estimator: Any, program: Program, inputs: Sequence[Source], sense: int
         For a type without an encoder, and for what its encoder does not cover.
     """
     embeddable(estimator)
-    return forest.embed_trees(ensemble(estimator), program, inputs)
+    return trees.embed_trees(ensemble(estimator), program, inputs)
 
 
 @singledispatch

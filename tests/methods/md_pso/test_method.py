@@ -529,7 +529,7 @@ def test_pull_back_keeps_to_the_clock(taken_by: str, monkeypatch: pytest.MonkeyP
 )
 def test_counts_are_whole_numbers(given: dict[str, Any]) -> None:
     (name,) = given
-    with pytest.raises(ValueError, match=f"{name} is .*; it must be a whole number of at least "):
+    with pytest.raises(ValueError, match=f"{name} is .*; give a whole number of at least "):
         MdPso(**given)
     with pytest.raises(ValueError, match="pull_back is 'no'; "):
         MdPso(pull_back="no")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""One decision tree as linear constraints over its leaves and the sides of its splits."""
+"""Decision trees, and sums of them of any library, over leaves and the sides of splits, which trees share."""
 
 from __future__ import annotations
 
@@ -9,10 +9,25 @@ import numpy as np
 
 from harness.solvers.program import Expression, Program
 from methods.estimators.tree_arrays import Leaf, Tree, leaves_of
+from methods.estimators.trees import Ensemble
+from methods.milp.embed.embedded import Embedded
 from methods.milp.sources import Source
 
 
-def embed_tree(tree: Tree, program: Program, inputs: Sequence[Source], single: bool) -> tuple[list[Leaf], list[Any]]:
+def embed_trees(model: Ensemble, program: Program, inputs: Sequence[Source]) -> Embedded:
+    """Outputs: the base plus the weight times the sum of leaf values, exact whatever the sense."""
+    outputs: list[Any] = [float(value) for value in model.base]
+    members = []
+    for tree in model.trees:
+        leaves, variables = _embed_tree(tree, program, inputs, model.single)
+        members.append(tuple(variables))
+        values = model.weight * tree.value[[leaf.node for leaf in leaves]]
+        for k, column in zip(tree.outputs, values.T, strict=True):
+            outputs[k] = outputs[k] + sum(float(v) * leaf for v, leaf in zip(column, variables, strict=True))
+    return Embedded(tuple(outputs), leaves=tuple(members))
+
+
+def _embed_tree(tree: Tree, program: Program, inputs: Sequence[Source], single: bool) -> tuple[list[Leaf], list[Any]]:
     r"""The leaves of a tree and their variables, of which exactly one is 1.
 
     With :math:`y_{jt} = [x_j > t]` shared by all trees, for each input j and threshold t of the tree
