@@ -16,7 +16,7 @@ APART = 4 * LIMIT_MET  # what edges of bins are apart at least, in scaled units
 
 
 @dataclass(frozen=True)
-class Part:
+class DensityPart:
     """One feature's part of a density, over its scaled columns.
 
     Parameters
@@ -74,7 +74,7 @@ class Density:
     """
 
     shares: np.ndarray
-    parts: tuple[Part, ...]
+    parts: tuple[DensityPart, ...]
 
     @classmethod
     def of(cls, space: Space, rows: np.ndarray, component: np.ndarray) -> Density:
@@ -98,13 +98,13 @@ class Density:
     def read(cls, params: Mapping[str, Any]) -> Density:
         """What ``plain`` gave, as it is stored."""
         parts = [
-            Part(tuple(part["columns"]), *(np.asarray(part[name], dtype=float) for name in ("edges", "values")))
+            DensityPart(tuple(part["columns"]), *(np.asarray(part[name], dtype=float) for name in ("edges", "values")))
             for part in params["parts"]
         ]
         return cls(np.asarray(params["shares"], dtype=float), tuple(parts))
 
 
-def _part(feature: Feature, columns: slice, rows: np.ndarray, whole: np.ndarray) -> Part:
+def _part(feature: Feature, columns: slice, rows: np.ndarray, whole: np.ndarray) -> DensityPart:
     """A feature's part; ``whole``: 1 where a row is of a component, shape (rows, components)."""
     if feature.kind is Kind.CATEGORICAL:
         edges, held = np.zeros(0), rows[:, columns]
@@ -122,7 +122,7 @@ def _part(feature: Feature, columns: slice, rows: np.ndarray, whole: np.ndarray)
         width[:] = np.diff(edges).mean()
         width[1 : len(edges)] = np.diff(edges)
     values = np.log(counts / counts.sum(axis=1, keepdims=True) / width)
-    return Part((columns.start, columns.stop), edges, values)
+    return DensityPart((columns.start, columns.stop), edges, values)
 
 
 def _edges(feature: Feature, values: np.ndarray) -> np.ndarray:

@@ -100,7 +100,7 @@ class Posed:
     piece: Piece | None
 
 
-class Part:
+class ConstraintPart:
     """A constraint in a program; what a subclass leaves out takes nothing.
 
     Attributes
@@ -141,7 +141,7 @@ class Part:
         return False
 
 
-class Coherence(Part):
+class Coherence(ConstraintPart):
     """(4) and (6): one category of each feature; bounds and actionability, which bound variables."""
 
     def __init__(self, stated: Stated) -> None:
@@ -161,7 +161,7 @@ class Coherence(Part):
         self.stated.variables.pose(posed.factual, posed.costs, posed.box)
 
 
-class Sparsity(Part):
+class Sparsity(ConstraintPart):
     """(5a) and (5b): at most so many changes, in weights of changed features."""
 
     def pose(self, posed: Posed) -> None:
@@ -173,7 +173,7 @@ class Sparsity(Part):
         return stated.aim.changes(stated.problem.space, factual, frame) <= stated.parameters.most
 
 
-class Apart(Part):
+class Apart(ConstraintPart):
     """Each answer differs from all earlier ones in a category, or by ``separation`` in a number."""
 
     def pose(self, posed: Posed) -> None:
@@ -196,7 +196,7 @@ class Apart(Part):
         return kept
 
 
-class Unrepeated(Part):
+class Unrepeated(ConstraintPart):
     """No change of an earlier answer is made again: a category entered, or a number moved to the same side."""
 
     def pose(self, posed: Posed) -> None:
@@ -217,7 +217,7 @@ class Unrepeated(Part):
         return kept
 
 
-class Validity(Part):
+class Validity(ConstraintPart):
     """(2c): the raw output beyond its threshold, within the wanted interval, or ahead of the other classes' outputs."""
 
     def __init__(self, stated: Stated) -> None:
@@ -316,7 +316,7 @@ def _parted(earlier: Sequence[Any]) -> tuple[list[dict[str, Any]], list[Assignme
     return [one for one in earlier if not isinstance(one, Assignment)], assigned
 
 
-class Causal(Part):
+class Causal(ConstraintPart):
     """(7): structural equations."""
 
     def __init__(self, stated: Stated) -> None:
@@ -344,7 +344,7 @@ class Causal(Part):
         return self.causality.complete(factual, row)
 
 
-class Related(Part):
+class Related(ConstraintPart):
     """Relations between features."""
 
     def pose(self, posed: Posed) -> None:
@@ -373,7 +373,7 @@ class Related(Part):
         return self.rows.tighten()
 
 
-class Inside(Part):
+class Inside(ConstraintPart):
     """(3): a piece of the data manifold, hard or at a price; cuts and ``Manifold.slack`` tell rows off it."""
 
     def pose(self, posed: Posed) -> None:

@@ -19,9 +19,9 @@ from methods.ce_ocl.constraints import (
     Apart,
     Causal,
     Coherence,
+    ConstraintPart,
     Inside,
     OtherAssignment,
-    Part,
     Related,
     Sparsity,
     Unrepeated,
@@ -73,7 +73,7 @@ class Constraint:
     equation: str
     name: str
     imposed: Asked
-    part: type[Part] | None
+    part: type[ConstraintPart] | None
     cells: bool | If
     hull: bool | If
     few: bool | If

@@ -12,7 +12,7 @@ import numpy as np
 from harness.core.objective import tolerance
 from harness.core.tolerances import COORDINATE_TIE, COST_TIE
 from methods.hull_search import kernels
-from methods.hull_search.part import Part
+from methods.hull_search.part import HullPart
 from methods.hull_search.records import Columns, MovingNumbers, Prices, Rows, Solution
 from methods.milp.distance import Separable
 
@@ -41,7 +41,7 @@ class Costs:
     rest: float
 
     @classmethod
-    def of(cls, part: Part, distance: Separable, most: float) -> Costs:
+    def of(cls, part: HullPart, distance: Separable, most: float) -> Costs:
         """The costs on a part, from a distance over all features, and the most changes."""
         constant = float(distance.least(part.still.gaps, part.still.changed))
         rest = most - float(part.still.changed @ part.weights)
@@ -87,7 +87,7 @@ class BoxProgram:
     is how many further rows there can be.
     """
 
-    def __init__(self, part: Part, costs: Costs, cuts: int = 0) -> None:
+    def __init__(self, part: HullPart, costs: Costs, cuts: int = 0) -> None:
         self.part, self.costs = part, costs
         self.line, self.counts = part.model.linear, math.isfinite(costs.rest)
         self.room = self.filled = cuts  # further rows; of them, those that may hold what is asked of another box

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.core.method import Deadline
 from methods.hull_search.bounds import Costs
-from methods.hull_search.part import Part
+from methods.hull_search.part import HullPart
 from methods.hull_search.run import Run
 from methods.milp.core_kernels import MOST, word
 from methods.milp.cores import Cores
@@ -20,7 +20,7 @@ EASY = 5  # hitting sets without a valid point before one is looked for elsewher
 FIRST = 400  # boxes in search of any valid point
 NODES = 40  # boxes after which it is left open whether a core can do without a number
 
-Start = Callable[[Part, Costs, float, Deadline], Run]
+Start = Callable[[HullPart, Costs, float, Deadline], Run]
 
 
 class Fewest(Cores):
@@ -36,7 +36,7 @@ class Fewest(Cores):
         The valid point of the fewest changes found, or None.
     """
 
-    def __init__(self, part: Part, distance: Separable, start: Start) -> None:
+    def __init__(self, part: HullPart, distance: Separable, start: Start) -> None:
         self.part, self.start = part, start
         none, numbers = 0.0 * distance.linear, part.numbers
         self.costs = Costs.of(part, Separable(none, distance.linear + distance.quadratic, none), math.inf)

@@ -12,7 +12,7 @@ from harness.core.tolerances import COST_TIE, ROW_MISSED, SCORE_TIE
 from methods.hull_search.bounds import BoxProgram, Costs, Node, Solved
 from methods.hull_search.incumbents import Incumbents
 from methods.hull_search.network_kernels import rows_above
-from methods.hull_search.part import Part
+from methods.hull_search.part import HullPart
 from methods.hull_search.run import Run
 
 ROWS = 8  # forms above the margin, and units' sums, that the program of one box has
@@ -35,7 +35,7 @@ class Known:
 class NetworkProgram(BoxProgram):
     """The program of a box with rows that the network's margin asks for; ``known``: of the node at hand."""
 
-    def __init__(self, part: Part, costs: Costs) -> None:
+    def __init__(self, part: HullPart, costs: Costs) -> None:
         super().__init__(part, costs, ROWS)
         assert part.model.margins is not None
         self.net, self.units = part.model.margins, part.units
@@ -96,7 +96,7 @@ class NetworkRun(Run):
 
     program: NetworkProgram
 
-    def __init__(self, part: Part, costs: Costs, upper: float, deadline: Deadline) -> None:
+    def __init__(self, part: HullPart, costs: Costs, upper: float, deadline: Deadline) -> None:
         super().__init__(part, costs, upper, deadline)
         self.known: dict[int, Known] = {}
 

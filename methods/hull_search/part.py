@@ -128,7 +128,7 @@ class Units:
     high: np.ndarray
 
     @classmethod
-    def of(cls, slope: np.ndarray, sums: np.ndarray, part: Part) -> Units:
+    def of(cls, slope: np.ndarray, sums: np.ndarray, part: HullPart) -> Units:
         """The first layer in a part."""
         if part.outside is not None:
             return cls(slope, sums, np.full(len(sums), -np.inf), np.full(len(sums), np.inf))
@@ -147,7 +147,7 @@ class Units:
         return np.maximum(centre - radius, self.low), np.minimum(centre + radius, self.high)
 
 
-class Part:
+class HullPart:
     """A piece of the manifold as this factual reaches it: which numbers move, and where; everything else fixed."""
 
     def __init__(

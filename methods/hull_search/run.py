@@ -14,7 +14,7 @@ from methods.hull_search.bounds import BoxProgram, Costs, Node, Solved
 from methods.hull_search.branching import Branching
 from methods.hull_search.incumbents import Incumbents
 from methods.hull_search.kernels import INFEASIBLE, STUCK
-from methods.hull_search.part import Part
+from methods.hull_search.part import HullPart
 from methods.milp.core_kernels import among, propagate, word
 
 DIVES = 10  # nodes from one that is followed down to its end to the next
@@ -29,7 +29,7 @@ class Run:
     ``bound`` is one on all that the part holds, inf without anything; ``upper``: only what costs less is looked for.
     """
 
-    def __init__(self, part: Part, costs: Costs, upper: float, deadline: Deadline) -> None:
+    def __init__(self, part: HullPart, costs: Costs, upper: float, deadline: Deadline) -> None:
         self.part, self.costs, self.deadline = part, costs, deadline
         self.program, self.incumbents = self._begin(upper)
         self.branching = Branching(self.incumbents)

@@ -17,7 +17,7 @@ from methods.hull_search.fewest import Fewest
 from methods.hull_search.models import Model
 from methods.hull_search.network_run import NetworkRun
 from methods.hull_search.outside import PricedHull, points_of
-from methods.hull_search.part import Part
+from methods.hull_search.part import HullPart
 from methods.hull_search.run import Run
 from methods.hull_search.working_set import WorkingSets
 from methods.milp import core_kernels
@@ -129,10 +129,10 @@ class BoxSearch:
         """The fewest changes of a piece, nothing known of them yet."""
         return Fewest(self._part(factual, piece), self.distance, self._run)
 
-    def _run(self, part: Part, costs: Costs, upper: float, deadline: Deadline) -> Run:
+    def _run(self, part: HullPart, costs: Costs, upper: float, deadline: Deadline) -> Run:
         return (Run if self.model.margins is None else NetworkRun)(part, costs, upper, deadline)
 
-    def _together(self, part: Part, upper: float, deadline: Deadline) -> Found:
+    def _together(self, part: HullPart, upper: float, deadline: Deadline) -> Found:
         """The closest valid point of a part, changes and distance in one stage; as ``closest``."""
         costs = Costs.of(part, self._cost, self.most)
         run = self._run(part, costs, upper, deadline)
@@ -148,7 +148,7 @@ class BoxSearch:
         space, hull = self.model.problem.space, self._priced_hull(piece)
         cost = self._cost.fixed + self._cost.linear + self._cost.quadratic
         combinations = hull.combinations(space, factual, cost)
-        part = Part(self.model, self.weights, hull.points, factual, hull.piece(space, combinations.own))
+        part = HullPart(self.model, self.weights, hull.points, factual, hull.piece(space, combinations.own))
         few = combinations.below(upper) is not None
         until = deadline if few else Deadline.after(OWN * deadline.left)
         best, value, bound = self._together(part, upper, until)
@@ -161,13 +161,13 @@ class BoxSearch:
                 break
             if deadline.passed:
                 return best, value, min(bound, least)
-            part = Part(self.model, self.weights, hull.points, factual, hull.piece(space, codes))
+            part = HullPart(self.model, self.weights, hull.points, factual, hull.piece(space, codes))
             row, value, lower = self._together(part, value, deadline)
             best, bound = best if row is None else row, min(bound, lower)
         return best, value, bound
 
-    def _part(self, factual: pd.DataFrame, piece: Shares | Outside) -> Part:
-        return Part(self.model, self.weights, self._sets.of(piece), factual, piece)
+    def _part(self, factual: pd.DataFrame, piece: Shares | Outside) -> HullPart:
+        return HullPart(self.model, self.weights, self._sets.of(piece), factual, piece)
 
     def _priced_hull(self, piece: Shares | Outside) -> PricedHull:
         """The hull of a piece that may be left; kept, with the points that it is found by."""

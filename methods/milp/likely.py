@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.density import Density, Part
+from harness.core.density import Density, DensityPart
 from harness.core.objective import HEAVIEST, Limit, Term
 from harness.core.space import Space
 from harness.core.tolerances import LIMIT_MET
@@ -87,7 +87,7 @@ class Component:
         share = float(self.likely.density.shares[self.component])
         compiled.add_row(Linear.sum(forms), low=self.likely.least - share)
 
-    def _form(self, part: Part, compiled: Compiled, columns: Sequence[Linear]) -> Linear:
+    def _form(self, part: DensityPart, compiled: Compiled, columns: Sequence[Linear]) -> Linear:
         """The log-density of a feature."""
         values = part.values[self.component]
         if part.category:

@@ -19,7 +19,7 @@ from methods.cells.records import Box
 from methods.hull_search import kernels
 from methods.hull_search.bounds import Costs
 from methods.hull_search.models import Model, searchable
-from methods.hull_search.part import Part
+from methods.hull_search.part import HullPart
 from methods.hull_search.working_set import WorkingSets
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
@@ -77,7 +77,7 @@ class RobustHull:
                     bound = min(bound, piece.least)
                     break
                 assert isinstance(piece, Shares | Outside)
-                part = Part(self.model, self.weights, self._sets.of(piece), factual, piece)
+                part = HullPart(self.model, self.weights, self._sets.of(piece), factual, piece)
                 if part.possible:
                     run = RobustRun(part, Costs.of(part, self.cost, self.most), value, deadline, Reach(walls, part))
                     found, value = run.search()

@@ -22,7 +22,7 @@ from methods.cells.records import Box
 from methods.hull_search import kernels
 from methods.hull_search.bounds import BoxProgram, Costs, Node, Solution, Solved
 from methods.hull_search.incumbents import Incumbents
-from methods.hull_search.part import Part
+from methods.hull_search.part import HullPart
 from methods.hull_search.run import Run
 from methods.robust.wall_kernels import cover
 from methods.robust.walls import UNKNOWN, Walls
@@ -36,7 +36,7 @@ CLOSE = 0.4 * OPTIMALITY_GAP  # by which a cost is no better
 class Reach:
     """The walls as a part meets them: all but its moving numbers stay as they are."""
 
-    def __init__(self, walls: Walls, part: Part) -> None:
+    def __init__(self, walls: Walls, part: HullPart) -> None:
         self.walls, self.part = walls, part
         numbers = part.numbers
         row = part.read(numbers.value)
@@ -81,7 +81,7 @@ class WallProgram(BoxProgram):
     instead of them.
     """
 
-    def __init__(self, part: Part, costs: Costs, reach: Reach) -> None:
+    def __init__(self, part: HullPart, costs: Costs, reach: Reach) -> None:
         super().__init__(part, costs, CUTS)
         self.reach = reach
         self.active: list[int] = []
@@ -120,7 +120,7 @@ class RobustRun(Run):
 
     program: WallProgram
 
-    def __init__(self, part: Part, costs: Costs, upper: float, deadline: Deadline, reach: Reach) -> None:
+    def __init__(self, part: HullPart, costs: Costs, upper: float, deadline: Deadline, reach: Reach) -> None:
         self.reach = reach
         super().__init__(part, costs, upper, deadline)
         self.active: dict[int, tuple[int, ...]] = {}  # the walls that a node begins with, by its number

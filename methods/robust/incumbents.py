@@ -56,7 +56,7 @@ class Certifier:
         return self.checker.certify(row, self.ball, radius, seconds, exact=False).radius >= radius - RADIUS_ROUNDING
 
 
-class FirstGuess:
+class RobustGuess:
     """Robust points without a program: training rows with room around them, moved on lines as far as they keep it."""
 
     def __init__(self, problem: Problem, space: Space, objective: Objective, certifier: Certifier) -> None:

@@ -17,7 +17,7 @@ from methods.robust.outcome import Outcome
 from methods.robust.program import InstanceProgram, RobustProgram, limit, next_step
 
 
-class Linear(RobustProgram):
+class LinearCounterpart(RobustProgram):
     r"""(75): the worst perturbation costs a linear model :math:`\rho \|\beta_P\|_*`, so one solve is enough."""
 
     def search(

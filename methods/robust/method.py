@@ -229,7 +229,7 @@ class Robust(Settings):
             return hull.RobustHull(problem, settings)
         if algorithm == "adversarial":
             return adversarial.Adversarial(problem, settings)
-        return leaf.Leaf(problem, settings) if algorithm == "leaf" else linear.Linear(problem, settings)
+        return leaf.Leaf(problem, settings) if algorithm == "leaf" else linear.LinearCounterpart(problem, settings)
 
 
 def _unfit_feature(problem: Problem) -> str | None:

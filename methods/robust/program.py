@@ -43,7 +43,7 @@ from methods.milp.number_block import NumberBlock
 from methods.milp.relations import RelationRows
 from methods.milp.sources import Source
 from methods.milp.variables import Variables, affine
-from methods.robust.incumbents import Certifier, FirstGuess
+from methods.robust.incumbents import Certifier, RobustGuess
 from methods.robust.outcome import Outcome
 from methods.robust.perturbation import WIDE, boundless
 from methods.robust.related import clauses
@@ -67,7 +67,7 @@ class RobustProgram:
         self.objective = settings.claim(problem)
         self.distance = distance_of(self.objective.terms[0], problem, "features")
         self.certifier = Certifier(problem, settings)
-        self.first_guess = FirstGuess(problem, self.space, self.objective, self.certifier)
+        self.first_guess = RobustGuess(problem, self.space, self.objective, self.certifier)
         self.unit = unit_of(problem)
         self.slopes = np.array([self._slope(source) for source in classifier.inputs])
         self.owners = owners(self.space, classifier.inputs)

@@ -16,7 +16,7 @@ from harness.core.problem import Problem
 from harness.solvers.highs import Linear
 from methods.ce_ocl import CeOcl, formulation
 from methods.ce_ocl.cell_engine import CellEngine
-from methods.ce_ocl.constraints import Part, Posed
+from methods.ce_ocl.constraints import ConstraintPart, Posed
 from methods.ce_ocl.explainer import start
 from methods.ce_ocl.formulation import Constraint, If
 from methods.ce_ocl.program_engine import ProgramEngine
@@ -59,7 +59,7 @@ def test_an_engine_that_is_given_too_much_is_seen(
         answers()
 
 
-class Capped(Part):
+class Capped(ConstraintPart):
     """age + debt <= 7."""
 
     def pose(self, posed: Posed) -> None:

@@ -17,7 +17,7 @@ from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.hull_search.bounds import Costs, Node, Solved
 from methods.hull_search.network_run import Known, NetworkProgram, NetworkRun
-from methods.hull_search.part import Part
+from methods.hull_search.part import HullPart
 from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
@@ -25,7 +25,7 @@ from methods.milp.hull import Outside, Shares
 ONES = np.ones(5)
 
 
-def parts(problem: Problem, factual: pd.DataFrame) -> list[Part]:
+def parts(problem: Problem, factual: pd.DataFrame) -> list[HullPart]:
     """The pieces of the hull as a factual reaches them."""
     engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
     search = BoxSearch(problem, Separable(0 * ONES, ONES, 0 * ONES), 0.0, ONES, None, 0.0, bare=True)
@@ -39,7 +39,7 @@ def parts(problem: Problem, factual: pd.DataFrame) -> list[Part]:
 class Watched:
     """Valid points of a part: each has to be in every row of a box that it is in, and in a child of each division."""
 
-    def __init__(self, part: Part, program: NetworkProgram) -> None:
+    def __init__(self, part: HullPart, program: NetworkProgram) -> None:
         rng, points = np.random.default_rng(0), part.points.points
         shares = rng.exponential(size=(3000, points.shape[1])) ** 3
         self.moves = (shares / shares.sum(axis=1, keepdims=True)) @ points.T - part.origin

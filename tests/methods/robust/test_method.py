@@ -46,7 +46,7 @@ from methods.robust.adversarial import Adversarial
 from methods.robust.cells import RobustCells
 from methods.robust.hull import RobustHull
 from methods.robust.leaf import Leaf
-from methods.robust.linear import Linear
+from methods.robust.linear import LinearCounterpart
 from methods.robust.method import WORD, _Explainer
 from methods.robust.network import Network, _Search
 from methods.robust.outcome import Outcome
@@ -61,7 +61,7 @@ MODELS: dict[str, Any] = {
     "mlp": MLPClassifier((8,), max_iter=2000, random_state=0),
     "mlp_deep": MLPClassifier((5, 5), max_iter=2000, random_state=1),
 }
-SOLVERS = {"lr": Linear, "svm": Linear, "mlp": Network, "mlp_deep": Network}
+SOLVERS = {"lr": LinearCounterpart, "svm": LinearCounterpart, "mlp": Network, "mlp_deep": Network}
 RHO = 0.04
 STEP = 1 / 160
 
@@ -292,7 +292,7 @@ def test_the_dual_norm() -> None:
     question = problem("lr")
     weights = question.classifier.estimator.coef_[0]
     for norm, dual in (("linf", np.abs(weights).sum()), ("l2", np.linalg.norm(weights))):
-        found = solved(Linear, question, Settings(rho=RHO, norm=norm), refused(question))
+        found = solved(LinearCounterpart, question, Settings(rho=RHO, norm=norm), refused(question))
         assert found.row is not None
         score = question.classifier.raw(SPACE.frame([found.row]))[0]
         assert score == pytest.approx(RHO * dual, abs=1e-5)
@@ -437,7 +437,7 @@ def test_within_the_data_manifold(name: str, kind: dict[str, Any]) -> None:
     method = Robust(rho=RHO, hull="hard", **kind)
     solver = method.start(question)
     searched = name in {"cart", "rf"} and not kind
-    assert isinstance(solver, Linear if name in {"lr", "svm"} else RobustHull if searched else Adversarial)
+    assert isinstance(solver, LinearCounterpart if name in {"lr", "svm"} else RobustHull if searched else Adversarial)
     hull = ConvexHull(SPACE.encode(question.reference))
     for place in (0, 3):
         factual = refused(question, place)
@@ -456,12 +456,12 @@ def test_nothing_is_wide_enough() -> None:
     """A radius beyond everything valid is proven impossible."""
     settings = Settings(rho=0.9)
     assert math.isinf(solved(Network, problem("mlp"), settings, refused(problem("mlp"))).bound)
-    assert math.isinf(solved(Linear, problem("lr"), settings, refused(problem("lr"))).bound)
+    assert math.isinf(solved(LinearCounterpart, problem("lr"), settings, refused(problem("lr"))).bound)
 
 
 def test_what_programs_refuse() -> None:
     with pytest.raises(UnsupportedError, match="clip"):
-        Linear(problem("lr"), Settings(clip=True))
+        LinearCounterpart(problem("lr"), Settings(clip=True))
     with pytest.raises(UnsupportedError, match="leaf needs trees"):
         Leaf(problem("mlp"), Settings())
 
