@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sparse
 
-from harness.solvers.highs import RUNS, Solution, confirmed, new_solver, run_from
+from harness.solvers.highs import RUNS, Solution, confirmed, new_solver, read_solution
 
 
 class Cover:
@@ -64,14 +64,15 @@ class Cover:
         until = time.monotonic() + seconds
         size = len(columns)
 
-        def run(options: Mapping[str, Any], left: float, start: np.ndarray | None) -> Solution:
+        def run(options: Mapping[str, Any], left: float) -> Solution:
             solver = new_solver(left, options=options)
             add_rows(solver, rows, most)
             _add_covers(solver, rows, columns, costs, math.isfinite(most))
             _make_integer(solver, size)
-            return run_from(solver, start)
+            solver.run()
+            return read_solution(solver)
 
-        return confirmed(run(RUNS[0], seconds, None), run, until)
+        return confirmed(run(RUNS[0], seconds), run, until)
 
 
 def assign(
@@ -115,7 +116,7 @@ def assign(
     low = np.concatenate([np.ones(rows), np.zeros(pairs), [-math.inf, -math.inf]])
     high = np.concatenate([np.full(rows + pairs, math.inf), [most, below]])
 
-    def run(options: Mapping[str, Any], left: float, start: np.ndarray | None) -> Solution:
+    def run(options: Mapping[str, Any], left: float) -> Solution:
         solver = new_solver(left, options=options)
         nothing, size = np.zeros(0, dtype=np.int32), count + pairs
         solver.addCols(
@@ -127,9 +128,10 @@ def assign(
             matrix.data,
         )  # fmt: skip
         _make_integer(solver, count)  # the assignment follows
-        return run_from(solver, start)
+        solver.run()
+        return read_solution(solver)
 
-    return confirmed(run(RUNS[0], seconds, None), run, until)
+    return confirmed(run(RUNS[0], seconds), run, until)
 
 
 def _make_integer(solver: highspy.Highs, count: int) -> None:

@@ -86,24 +86,24 @@ class Solution:
         return self.bound if self.proven or math.isinf(best) else min(self.bound, best - step)
 
 
-def confirmed(
-    first: Solution, run: Callable[[Mapping[str, Any], float, np.ndarray | None], Solution], until: float
-) -> Solution:
+def confirmed(first: Solution, run: Callable[[Mapping[str, Any], float], Solution], until: float) -> Solution:
     """What a run with other options confirms of a proof; where the two contradict each other, a third one decides.
+
+    None starts from what another one found: HiGHS 1.12 was seen to call a wrong optimum proven by all of ``RUNS`` from
+    the first one's point, and by none of the others without it.
 
     Parameters
     ----------
     first
         The outcome of a run with the first of ``RUNS``; returned as it is where it claims no proof.
     run
-        Solves with options, for so many seconds, from a known point.
+        Solves with options, for so many seconds.
     until
         Of the monotonic clock.
     """
     runs = [first]
     while runs[-1].proven and len(runs) < len(RUNS):
-        best = min(runs, key=lambda one: one.objective)
-        runs.append(run(RUNS[len(runs)], until - time.monotonic(), best.x))
+        runs.append(run(RUNS[len(runs)], until - time.monotonic()))
         if (found := _agreed(runs)).proven:
             return found
     if len(runs) == 1:
@@ -153,17 +153,6 @@ def new_solver(seconds: float, feasibility: float = FEASIBILITY, options: Mappin
     ):
         solver.setOptionValue(option, value)
     return solver
-
-
-def run_from(solver: highspy.Highs, start: np.ndarray | None) -> Solution:
-    """Run a mixed-integer program from a known point, where there is one; without it where HiGHS fails from there."""
-    if start is not None:
-        solver.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
-    solver.run()
-    if start is not None and solver.getModelStatus() == highspy.HighsModelStatus.kSolveError:
-        solver.clearSolver()
-        solver.run()
-    return read_solution(solver)
 
 
 def read_solution(solver: highspy.Highs) -> Solution:

@@ -21,7 +21,7 @@ from harness.solvers.highs import (
     confirmed,
     cut_short,
     new_solver,
-    run_from,
+    read_solution,
 )
 from harness.solvers.lp import Lp
 
@@ -246,8 +246,8 @@ class Compiled:
         if not found.proven:
             return cut_short(found) if self.integer.any() else found
 
-        def run(options: Mapping[str, Any], left: float, x: np.ndarray | None) -> Solution:
-            return _times(self._run(objective, scale, feasibility, options, left, start=x), scale)
+        def run(options: Mapping[str, Any], left: float) -> Solution:
+            return _times(self._run(objective, scale, feasibility, options, left), scale)
 
         with self._below(objective, cutoff):
             return _times(confirmed(_times(found, scale), run, time.monotonic() + seconds), 1.0 / scale)
@@ -269,9 +269,8 @@ class Compiled:
         options: Mapping[str, Any],
         seconds: float,
         met: list[np.ndarray] | None = None,
-        start: np.ndarray | None = None,
     ) -> Solution:
-        """One run of the solver, with options, perhaps from a known point."""
+        """One run of the solver, with options."""
         columns, rows = len(self.low), len(self.row_low)
         cost = np.zeros(columns)
         cost[objective.columns] = scale * objective.coefficients
@@ -286,7 +285,8 @@ class Compiled:
         )  # fmt: skip
         if met is not None:
             solver.cbMipImprovingSolution += lambda event: met.append(np.array(event.data_out.mip_solution))
-        return _times(run_from(solver, start if self.integer.any() else None), 1.0 / scale)
+        solver.run()
+        return _times(read_solution(solver), 1.0 / scale)
 
 
 def _times(found: Solution, factor: float) -> Solution:
