@@ -59,11 +59,11 @@ def readable(argument: str) -> str:
         raise HydraException(f"{argument} chooses nothing; 'python -m harness list' names what there is.")
     if match := re.fullmatch(r"~(\w+)(=.*)?", argument):
         raise HydraException(f"{argument} takes away what every run needs; give {match[1]} another value.")
-    if re.match(r"[+~]*=", argument):
+    if re.match(r"[+~]*[=@]", argument):
         raise HydraException(f"{argument} names no setting; write KEY=VALUE.")
     group = rf"\+*({GROUPS}|experiment)|[^=]*@[^=]*"  # Hydra takes any key with an @ for a group
     if not ATTRIBUTE.fullmatch(argument) and re.fullmatch(
-        rf"({group})=(true|false|[-+]?(nan|inf|[\d_.]+(e[-+]?\d+)?))", argument, re.I
+        rf"({group})=(true|false|null|[-+]?(nan|inf|[\d_.]+(e[-+]?\d+)?))", argument, re.I
     ):
         raise HydraException(f"{argument} is no choice; 'python -m harness list' names what there is.")
     if argument.startswith(("desired=", "dataset.desired=")):
