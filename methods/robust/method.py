@@ -141,6 +141,15 @@ class Robust(Settings):
                     f"{name} is measured by percentiles and has no bounds, and beyond the population every move is "
                     f"free; give features.{name}.bounds, or leave features.{name}.percentile out."
                 )
+        for feature in problem.space.features if algorithm != "cells" else ():
+            # Bounds are narrowed to what a budget affords, and no code may lie within finite ones.
+            if feature.numeric and (
+                codes := [c for c in feature.special if feature.bounds[0] <= c <= feature.bounds[1]]
+            ):
+                raise UnsupportedError(
+                    f"{feature.name} has the special code {codes[0]:g} and no upper bound, which algorithm={algorithm} "
+                    f"does not take; give features.{feature.name}.bounds without it."
+                )
         if splits_only(estimator):
             ensemble(estimator)
         elif algorithm in {"cells", "leaf"}:

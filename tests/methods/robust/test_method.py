@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -611,3 +612,33 @@ def test_a_gap_is_none_by_the_distance() -> None:
     assert _Explainer._answer(explainer, outcome, origin, Reason.FINISHED).status is Status.FOUND
     method.alpha = 0.0
     assert _Explainer._answer(explainer, outcome, origin, Reason.FINISHED).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("name", ["lr", "mlp", "rf"])
+def test_codes_of_a_number_without_an_upper_bound_are_taken_by_the_cells_alone(name: str) -> None:
+    """Bounds around a person would hold the code, and be refused in the middle of a question."""
+    columns = pd.DataFrame({"a": [-9.0, *np.linspace(0, 1, 39)], "b": np.linspace(1, 0, 40)})
+    space = Space(
+        (
+            Feature("a", "continuous", scale=(0, 1), special=(-9.0,)),
+            Feature("b", "continuous", scale=(0, 1), bounds=(0, 1)),
+        )
+    )
+    model = {
+        "lr": LogisticRegression(),
+        "mlp": MLPClassifier((3,), max_iter=20, random_state=0),
+        "rf": DecisionTreeClassifier(max_depth=2),
+    }
+    labels = np.where(columns["a"] > 0.5, "yes", "no").astype(object)
+    with warnings.catch_warnings(action="ignore"):
+        fitted = model[name].fit(space.encode(columns), labels == "yes")
+    question = Problem(space, Classifier(fitted, space_inputs(space), ("no", "yes")), columns, labels, Label("yes"))
+    method = Robust(rho=0.01)
+    if name != "rf":
+        assert "a has the special code -9 and no upper bound" in (method.refuses(question) or "")
+        return
+    assert method.refuses(question) is None
+    (answer,) = (
+        method.fit(question).explain(columns.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(20.0)).answers
+    )
+    assert answer.status is Status.OPTIMAL
