@@ -527,3 +527,24 @@ def test_one_task_of_several_that_has_a_criterion_places_nobody_in_the_study() -
     ]
     assert stood(study(near, far)).places == {"near": 1, "far": 2}
     assert stood(study(near, far, *other)).places == {}
+
+
+def test_the_most_diverse_is_among_those_that_fill() -> None:
+    """Of twenty questions one fills eight less, though it answers all: 8 to 0 gives 2 / 256."""
+    fills, some = entry("fills", [0.1] * 20), entry("some", [0.2] * 20)
+    some = replace(some, table=some.table.assign(filled=[1.0] * 12 + [0.5] * 8))
+    assert Contest.of("t", [fills, some], MANY).best == {"fills"}
+
+
+def test_diversity_over_seeds_is_a_mean() -> None:
+    tables = [pd.DataFrame({"diversity/gower": [d], "filled": [1.0], "coverage": 1.0}) for d in (0.2, 0.4, 0.9)]
+    several = entry("a", [0.1], table=pd.concat(tables).groupby(level=0).mean(), runs=(None,) * 3)
+    vars(several)["by_seed"] = tables
+    assert MANY.of(several).tolist() == [pytest.approx(0.5)]  # the median is 0.4
+
+
+def test_who_was_asked_half_of_the_questions_may_be_the_best() -> None:
+    """One answers 30 of 30; another 50 of 60, and none of ten that the first one answers."""
+    strict, loose = entry("strict", [0.2] * 60), entry("loose", [NAN] * 10 + [0.1] * 50)
+    strict = replace(strict, table=strict.table.iloc[:30])
+    assert Contest.of("t", [strict, loose], NEAR).best == {"strict"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.tables import GRANTED, started
+from support.tables import GRANTED, TIMING, started
 
 from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.evaluation.stated import _closed, _mistold
@@ -32,3 +32,8 @@ def test_a_groups_optimum_is_of_its_number_of_points(grouped: bool, tmp_path: Pa
         explained = GroupExplanation((Answer(Status.FOUND, GRANTED),), changed=(("income",),), bound=1.0)
         run.append_group(group_line("g", (0,), explained, status="OPTIMAL", seconds=1.0, fit_seconds=0.1, late=False))
     assert (VAIN in _mistold(run)) != grouped
+
+
+def test_an_answer_at_its_limit_is_in_time(tmp_path: Path) -> None:
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED], time_limit=TIMING["seconds"])
+    assert [said for said in _mistold(run) if "late" in said] == []

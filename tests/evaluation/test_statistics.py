@@ -256,3 +256,18 @@ def test_the_best_are_equal_within_a_millionth() -> None:
     """Of means of .1, a half of a millionth more, and two millionths more."""
     means = {name: Estimate(0.1 + more, NAN, NAN, 12) for name, more in {"a": 0.0, "b": 5e-7, "c": 2e-6}.items()}
     assert statistics.best(means, "lower", pd.DataFrame(True, range(12), list(means))) == {"a", "b"}
+
+
+def test_mcnemars_tests_are_corrected_for_their_number() -> None:
+    """6 to 0 gives 2 / 64, and there are two such pairs."""
+    values = pd.DataFrame({"a": [1.0] * 6, "b": [NAN] * 6, "c": [1.0] * 6})
+    assert [pair.mcnemar for pair in statistics.pairs(values)] == pytest.approx([0.0625, NAN, 0.0625], nan_ok=True)
+
+
+def test_pairs_are_compared_only_where_friedmans_test_finds_something() -> None:
+    """Sums of ranks are 8, 9 and 13: the statistic is 2.8, of which p is exp(-1.4)."""
+    blocks = pd.DataFrame([[1.0, 2, 3], [1, 2, 3], [1, 3, 2], [2, 1, 3], [3, 1, 2]], columns=list("abc"))
+    found = statistics.friedman(blocks)
+    assert found is not None
+    assert found.p == pytest.approx(math.exp(-1.4))
+    assert (found.pairs == 1.0).all(axis=None)

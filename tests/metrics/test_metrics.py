@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from harness.core.asked import Asked
 from harness.core.classifier import Classifier
 from harness.core.metric import TABLES, Metric
 from harness.core.problem import Problem
@@ -27,7 +28,7 @@ from harness.core.target import Interval, Label, Probability
 from harness.evaluation.contest import Contest, Criterion
 from harness.models.equations import equations
 from harness.models.retraining import CHANGES
-from metrics import plausibility, retraining
+from metrics import coverage, plausibility, retraining
 from metrics._example import LABELS, SPACE, factual, problem, rows
 from metrics._once import once
 from metrics.robustness import DRAWS
@@ -295,6 +296,12 @@ def test_what_does_not_exist_is_not_valid() -> None:
     unborn = ANSWERS.iloc[:1].assign(job="pirate")
     assert METRICS["mothilal/validity"](factual, unborn, problem) == 0.0
     assert METRICS["mothilal/validity"](factual, pd.concat([ANSWERS.iloc[:1], unborn]), problem) == 0.5
+
+
+def test_one_row_answers_two_questions_twice() -> None:
+    """Rows are counted once a question."""
+    asked = Asked(problem, pd.concat([factual] * 2), pd.concat([ANSWERS.iloc[:1]] * 2), np.array([1, 1]))
+    assert coverage.valid.measure(asked).tolist() == [METRICS["coverage/valid"](factual, ANSWERS.iloc[:1], problem)] * 2
 
 
 def test_no_answers_no_success() -> None:

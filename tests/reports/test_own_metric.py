@@ -80,6 +80,7 @@ def test_a_criterion_of_ones_own_takes_nobodys_name(monkeypatch: pytest.MonkeyPa
         _zero(better="higher", family="own", heading=heading)
         for heading in ("sparsity", "seconds", "diversity", "zero")
     ]
+    own.append(_zero(better="higher", family="own", heading="back", over="returned"))  # which has no nearest
     monkeypatch.setattr(
         "harness.evaluation.contest.metrics_of", lambda run: {m.heading or m.name: m for m in [l0, *own]}
     )

@@ -379,3 +379,8 @@ def test_figures_of_no_paper_are_drawn_for_the_study_of_their_name(home: Path, m
     reproduction.write(home)
     assert {path.name: path.read_text() for path in (home / "figures").iterdir()} == {"growth.png": "1"}
     assert "Figures" not in (home / "REPRODUCTION.md").read_text()
+
+
+def test_counts_of_stops_have_no_ratio() -> None:
+    assert math.isnan(reproduction._ratio({"published": 3.0, "ours": 5.0, "of": 5.0}))
+    assert reproduction._ratio({"published": 3.0, "ours": 6.0}) == pytest.approx(0.5)
