@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sparse
 
-from harness.solvers.highs import RUNS, Solution, confirmed, new_solver, read_solution
+from harness.solvers.highs import RUNS, Solution, confirmed, new_solver, solved
 
 
 class Cover:
@@ -69,8 +69,7 @@ class Cover:
             add_rows(solver, rows, most)
             _add_covers(solver, rows, columns, costs, math.isfinite(most))
             _make_integer(solver, size)
-            solver.run()
-            return read_solution(solver)
+            return solved(solver)
 
         return confirmed(run(RUNS[0], seconds), run, until)
 
@@ -128,8 +127,7 @@ def assign(
             matrix.data,
         )  # fmt: skip
         _make_integer(solver, count)  # the assignment follows
-        solver.run()
-        return read_solution(solver)
+        return solved(solver)
 
     return confirmed(run(RUNS[0], seconds), run, until)
 

@@ -21,7 +21,7 @@ from harness.solvers.highs import (
     confirmed,
     cut_short,
     new_solver,
-    read_solution,
+    solved,
 )
 from harness.solvers.lp import Lp
 
@@ -285,8 +285,7 @@ class Compiled:
         )  # fmt: skip
         if met is not None:
             solver.cbMipImprovingSolution += lambda event: met.append(np.array(event.data_out.mip_solution))
-        solver.run()
-        return _times(read_solution(solver), 1.0 / scale)
+        return _times(solved(solver), 1.0 / scale)
 
 
 def _times(found: Solution, factor: float) -> Solution:

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from support.sweep import runner
 
 from harness.cli.composition import missing
-from harness.cli.listing import KINDS, listed, plan, said
+from harness.cli.listing import KINDS, duration, listed, plan
 from harness.cli.sweep import _value
 from harness.core import packages
 from harness.core.described import described
@@ -94,9 +94,9 @@ def test_the_most_time_is_that_of_each_run(tmp_path: Path) -> None:
     jobs = [{"dataset": "pima", "model": "lr", "method": "nearest"}] * len(cases)
     lines = plan(jobs, [limits | settings for settings, _, _ in cases], [CONF]).splitlines()
     assert [line.partition(" each")[0] for line in lines[3:-1]] == [words for _, words, _ in cases]
-    assert f"at most {said(float(sum(seconds for _, _, seconds in cases)))}," in lines[-1]
+    assert f"at most {duration(float(sum(seconds for _, _, seconds in cases)))}," in lines[-1]
     done = runner(tmp_path)("-m", "dataset=pima", "method=nearest", "n_factuals=1,5", "time_limit=5,50", "dry=true")
-    assert f"at most {said((1 + 5) * (5 + 50) + 4 * 120.0)}," in done.stdout.splitlines()[-1], done.stderr
+    assert f"at most {duration((1 + 5) * (5 + 50) + 4 * 120.0)}," in done.stdout.splitlines()[-1], done.stderr
 
 
 def test_what_is_planned_need_not_be_yaml() -> None:

@@ -101,7 +101,7 @@ def test_whom_nothing_serves_is_left_out() -> None:
 @pytest.mark.parametrize("wrong", [{"t_max": 0}, {"neighbours": 0}])
 def test_a_wrong_number_is_named(wrong: dict[str, int]) -> None:
     ((name, _),) = wrong.items()
-    with pytest.raises(ValueError, match=f"{name} is 0; give a finite number of at least 1"):
+    with pytest.raises(ValueError, match=f"{name} is 0; give a whole number of at least 1"):
         GroupGreedy(**wrong)
     GroupGreedy(**{name: 1})
 

@@ -77,7 +77,7 @@ def test_what_is_refused() -> None:
     problem = posed("lr", "scaled", "yes", 0)
     unsure = replace(problem, target=Probability("yes", 0.6, 0.9))
     assert "PROPLACE is run for a wanted class only" in str(Proplace().refuses(unsure))
-    with pytest.raises(ValueError, match="neighbours is 0; give a finite number of at least 1"):
+    with pytest.raises(ValueError, match="neighbours is 0; give a whole number of at least 1"):
         Proplace(0)
     with pytest.raises(ValueError, match="delta is 2"):
         Proplace(1, 2)
