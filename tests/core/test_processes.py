@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,9 +34,9 @@ def test_a_command_that_is_ended_leaves_nothing_behind(
     how: signal.Signals, code: int, said: str, tmp_path: Path
 ) -> None:
     """Neither a traceback nor a temporary folder."""
-    with subprocess.Popen(
-        [sys.executable, "-c", COMMAND], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    given: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    given["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background ignores Ctrl-C
+    with subprocess.Popen([sys.executable, "-c", COMMAND], cwd=tmp_path, **given) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == "ready\n"
