@@ -108,7 +108,7 @@ def family(estimator: Any) -> str:
             f"no radius can be certified for a network whose sums {library} rounds in a way of its own."
         )
     raise UnsupportedError(
-        f"no radius can be certified for {type(estimator).__name__}; {READ}, but of XGBoost and LightGBM neither."
+        f"no radius can be certified for {type(estimator).__name__}; {READ}, but not those of XGBoost and LightGBM."
     )
 
 

@@ -47,7 +47,7 @@ def check_least(settings: object, least: float, *names: str) -> None:
     ValueError
         For the first such attribute.
     """
-    _check(settings, names, lambda value: value >= least, f"of at least {least}")
+    _check(settings, names, lambda value: value >= least, f"finite number of at least {least}")
 
 
 def check_counts(settings: object, least: int, *names: str) -> None:
@@ -58,10 +58,7 @@ def check_counts(settings: object, least: int, *names: str) -> None:
     ValueError
         For the first such attribute.
     """
-    for name in names:
-        value = getattr(settings, name)
-        if not whole(value) or value < least:
-            raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}.")
+    _check(settings, names, lambda value: whole(value) and value >= least, f"whole number of at least {least}")
 
 
 def check_above(settings: object, bound: float, *names: str) -> None:
@@ -72,10 +69,10 @@ def check_above(settings: object, bound: float, *names: str) -> None:
     ValueError
         For the first such attribute.
     """
-    _check(settings, names, lambda value: value > bound, f"above {bound}")
+    _check(settings, names, lambda value: value > bound, f"finite number above {bound}")
 
 
 def _check(settings: object, names: Sequence[str], fits: Callable[[Any], bool], allowed: str) -> None:
     for name in names:
         if not (number(value := getattr(settings, name)) and fits(value)):
-            raise ValueError(f"{name} is {value}; give a finite number {allowed}.")
+            raise ValueError(f"{name} is {value}; give a {allowed}.")

@@ -49,6 +49,7 @@ def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: An
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise DatasetError(f"the table has two columns {twice!r}; rename or drop one.")
+    kinds: dict[str, str] = {}  # of the cells of columns that are used
     used = [*features, target] if isinstance(features, list) else list(frame.columns)
     used = [name for name in used if name not in drop] if isinstance(drop, list | tuple | pd.Index) else used
     for name in frame.columns:
@@ -59,8 +60,9 @@ def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: An
         if name not in used or frame[name].isna().all():
             continue
         levels = frame[name].cat.categories if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name]
-        if (kind := infer_dtype(levels, skipna=True)) in OTHERS:
-            what, instead = OTHERS[kind]
+        kinds[name] = infer_dtype(levels, skipna=True)
+        if kinds[name] in OTHERS:
+            what, instead = OTHERS[kinds[name]]
             raise DatasetError(
                 f"the table's column {name!r} holds {what}; give numbers or texts, as by {instead}, or drop it."
             )
@@ -70,7 +72,7 @@ def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: An
             "table.reset_index(drop=True) both are the same.", frame.index[0],
         )  # fmt: skip
     for name in frame.columns.drop(target, errors="ignore") if target is not None else frame.columns:
-        if frame[name].dtype == object and infer_dtype(frame[name], skipna=True) in NUMBERS:
+        if frame[name].dtype == object and kinds.get(name) in NUMBERS:
             logger.warning(
                 "the table: column %r holds numbers as objects, and is taken for categories; convert it by "
                 "pandas.to_numeric before the model is trained.", name,

@@ -15,9 +15,11 @@ from harness.core.doubts import ONE_RUN, doubt
 from harness.core.tolerances import FEASIBILITY, OPTIMALITY_GAP
 from harness.solvers.silence import silent
 
+LOOSENESS = (
+    "times the feasibility tolerance"  # of ``new_solver``: no option of HiGHS; what it loosens bounds from below
+)
 # No single run proves anything: with presolve, releases 1.12 to 1.15 were seen to lose optimal points. A run differs
 # from those before it in these options; two that agree are enough.
-LOOSENESS = "feasibility tolerance, times"  # not an option of HiGHS; a bound found with more of it is one without
 RUNS: tuple[Mapping[str, Any], ...] = (
     {}, {"presolve": "off"}, {"presolve": "off", "mip_heuristic_effort": 0.0, LOOSENESS: 10.0},
 )  # fmt: skip
@@ -125,8 +127,9 @@ def cut_short(found: Solution) -> Solution:
 
 def _agreed(runs: Sequence[Solution]) -> Solution:
     """The best point of some runs, and the bound that two of them came to; one above that point is refuted by it."""
-    best = min(runs, key=lambda one: one.objective)
-    most = best.objective + OPTIMALITY_GAP * max(1.0, abs(best.objective))
+    least = min(one.objective for one in runs)
+    most = least + OPTIMALITY_GAP * max(1.0, abs(least))
+    best = next(one for one in runs if one.objective <= most)  # not a later one's that is better by a looser tolerance
     bounds = sorted((one.bound for one in runs if one.bound <= most), reverse=True)
     bound = bounds[1] if len(bounds) > 1 else -math.inf
     return Solution(best.x, best.objective, min(bound, best.objective), best.x is None and bound == math.inf)

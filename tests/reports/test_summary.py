@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from harness.evaluation import scoring
 from harness.evaluation.checker import judge
 from harness.evaluation.contest import Criterion, too_few
 from harness.evaluation.numbers import Numbers
+from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import SCORES, Study, latest, read_scores
 from harness.models.files import load
 from harness.reports import overview as overviews
@@ -560,9 +562,11 @@ def test_a_papers_table_has_ranks_of_two_and_the_nearest_of_one(tmp_path: Path) 
         scores.assign(**{"distance/gower": 0.5, "nearest/distance/gower": near}).to_csv(run.path / SCORES)
     (table,) = for_paper(Numbers(Study.of(tmp_path)))
     assert "Means" not in table.caption
+    assert "In brackets" not in table.caption
     assert "common means of proximity (1): mean normalised ranks over all questions" in table.caption
     assert [row[table.head.index("proximity rank ↓")] for row in table.body] == ["0.00", "1.00"]
     (alone,) = for_paper(Numbers(Study.among("alone", runs[:1])))
+    assert "In brackets: the 95 % interval over questions." in alone.caption
     assert not any("**" in cell for row in alone.body for cell in row)
     assert "Means are of the nearest accepted counterfactual, over the questions that it answers." in alone.caption
     assert [row[alone.head.index("proximity ↓")] for row in alone.body] == ["0.125"]
@@ -588,6 +592,15 @@ def test_own_means_have_their_number_of_questions(tmp_path: Path) -> None:
     assert "seeds" not in summary._alone(numbers, numbers.study.tasks)
     assert summary._alone(numbers, numbers.study.tasks)["proximity"].dtype == float
     assert "n =" not in page._of_its_own(numbers.study.entries[0], "distance/gower")
+
+
+def test_means_over_fewer_questions_have_three_decimals_or_two_digits() -> None:
+    """As the others of their column; where all are over all questions, they stay numbers."""
+    means = pd.Series([Estimate(value, 0, 1, n) for value, n in ((1.5, 3), (0.000424, 2), (0.0, 1), (math.nan, 0))])
+    told = summary._with_counts(means, pd.Series([3, 3, 3, 3]))
+    assert told[:3].tolist() == ["1.500", "0.00042 (2)", "0.000 (1)"]
+    assert pd.isna(told[3])
+    assert summary._with_counts(means[:1], pd.Series([3])).tolist() == [1.5]
 
 
 def test_each_criterion_has_its_number_of_common_questions(tmp_path: Path) -> None:

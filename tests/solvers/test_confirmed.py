@@ -120,6 +120,7 @@ def test_a_single_run_whose_time_is_up_proves_nothing() -> None:
         ([(math.inf, math.inf), (3, 3), (3, 3)], 3, 3, True),
         ([(math.inf, math.inf), (math.inf, 1)], math.inf, 1, False),
         ([(2, 1)], 2, 1, False),
+        ([(2, 2), (math.inf, math.inf), (2 - 1e-9, 2 - 1e-9)], 2, 2 - 1e-9, True),  # by a looser tolerance
     ],
 )
 def test_two_runs_have_to_agree(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -74,7 +74,7 @@ class CatBoostEngine(Engine):
         self.labels, self.columns = tuple(own), tuple(feature.name for feature in features)
         with _read_by_catboost():
             parts = Parts(described, features, self.coded)
-            self.text = parts.text = _spelling(described, parts)
+            self.text = parts.text
             self.asked = PREDICTED.get(_loss(described), "RawFormulaVal")
             self.kind = PROBABILITIES if self.asked == "Probability" else LOGITS
             try:
@@ -202,7 +202,6 @@ class Parts:
 
     def __init__(self, described: Mapping[str, Any], features: tuple[Feature, ...], coded: frozenset[int]) -> None:
         self.features, self.inputs = features, list[Input]()
-        self.text: Callable[[Any], str] = str  # of a category, as the model knows it
         info = described["features_info"]
         self.numbers = [
             (each["flat_feature_index"], each.get("nan_value_treatment") != "AsTrue")
@@ -218,6 +217,7 @@ class Parts:
                 )
             if place not in coded and number(feature) is None:
                 raise UnsupportedError(f"it takes {feature.name} for a number, and its categories are texts")
+        self.text = self._spelling(list(_splits(described)))  # of a category, as the model knows it
 
     def of(self, split: Mapping[str, Any]) -> tuple[int, float, bool]:
         """The input of a split, the threshold above which the leaf's number gets a bit, and whether a gap gets none."""
@@ -243,6 +243,25 @@ class Parts:
         feature = self.features[self.categories[split["cat_feature_index"]]]
         return feature, self.texts.get(split["value"] % 2**32)
 
+    def _spelling(self, splits: Sequence[Mapping[str, Any]]) -> Callable[[Any], str]:
+        """Of a category: CatBoost writes True as 1 where it was given truth values, and as True where texts.
+
+        Raises
+        ------
+        UnsupportedError
+            Where neither, or both, are known to the model.
+        """
+        logical = [feature for feature in self.features if _codes_of_logical(feature)]
+        told = [self.category_of(split) for split in splits if split["split_type"] == "OneHotFeature"]
+        spelled = {text in ("0", "1") for feature, text in told if feature in logical}
+        counted = any(split["split_type"] not in ("FloatFeature", "OneHotFeature") for split in splits)
+        if logical and (len(spelled) > 1 or (not spelled and counted)):
+            raise UnsupportedError(
+                f"it does not tell how {logical[0].name} was written when it was trained; train it on texts, as by "
+                f"table[{logical[0].name!r}].astype(str), and give the data so"
+            )
+        return _as_code if True in spelled else str
+
     def _place(self, source: Input) -> int:
         if source not in self.inputs:
             self.inputs.append(source)
@@ -256,27 +275,6 @@ def _codes_of_logical(feature: Feature) -> tuple[str, ...]:
 
 def _as_code(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _spelling(described: Mapping[str, Any], parts: Parts) -> Callable[[Any], str]:
-    """Of a category: CatBoost writes True as 1 where it was given truth values, and as True where texts.
-
-    Raises
-    ------
-    UnsupportedError
-        Where neither, or both, are known to the model.
-    """
-    logical = [feature for feature in parts.features if _codes_of_logical(feature)]
-    splits = list(_splits(described))
-    told = [parts.category_of(split) for split in splits if split["split_type"] == "OneHotFeature"]
-    spelled = {text in ("0", "1") for feature, text in told if feature in logical}
-    counted = any(split["split_type"] not in ("FloatFeature", "OneHotFeature") for split in splits)
-    if logical and (len(spelled) > 1 or (not spelled and counted)):
-        raise UnsupportedError(
-            f"it does not tell how {logical[0].name} was written when it was trained; train it on texts, as by "
-            f"table[{logical[0].name!r}].astype(str), and give the data so"
-        )
-    return _as_code if True in spelled else str
 
 
 def _splits(described: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
