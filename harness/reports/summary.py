@@ -94,8 +94,8 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
     ).map(_rounded)
     for name in (name for name in shown if name in frame):
         frame[name] = _with_counts(frame[name], frame["asked"])
-    spread = ["coverage_sd"]
-    frame = frame.drop(columns=[name for name in (*shown, *spread) if name in frame and frame[name].isna().all()])
+    named = (*shown, "coverage_sd")
+    frame = frame.drop(columns=[name for name in named if name in frame and frame[name].isna().all()])
     return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns="seeds", errors="ignore")
 
 

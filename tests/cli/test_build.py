@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from sklearn.model_selection import ParameterGrid
 
@@ -173,3 +175,16 @@ def test_every_choice_is_composed_before_a_sweep() -> None:
         ["model=x", "method=v", "seed=0"],
         ["model=y", "method=u", "seed=0"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("@ydra.search=null", "names no setting"), ("+@x=|", "names no setting"), ("=1", "names no setting"),
+        ("+experiment=null", "is no choice"), ("x@y=null", "is no choice"), ("model=-inf", "is no choice"),
+    ],
+)  # fmt: skip
+def test_what_names_or_chooses_nothing_is_refused(argument: str, said: str) -> None:
+    """Hydra would end in an error of its own code."""
+    with pytest.raises(HydraException, match=re.escape(f"{argument} {said}")):
+        readable(argument)

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from markupsafe import Markup
 from sklearn.tree import DecisionTreeClassifier
 from support.tables import GRANTED, MEMBER, YOUNGER, cells, started
 
@@ -587,11 +588,13 @@ def test_own_means_have_their_number_of_questions(tmp_path: Path) -> None:
     assert (told["asked"], told["seeds"], told["coverage_sd"], told["proximity"]) == (3, 2, 0.0, "0.300 (2)")
     cell = page._of_its_own(numbers.study.entries[0], "distance/gower")
     assert cell.striptags().endswith("n = 2; sd over seeds 0.141")  # of .2 and .4
+    assert "coverage_sd" in str(page._alone(numbers, "loans / tree", Markup))
     whole = started(tmp_path / "whole", loans.problem, loans.factual, [GRANTED] * 3, paths=["metrics.proximity.gower"])
     numbers = Numbers(Study.among("whole", [whole]))
     assert "seeds" not in summary._alone(numbers, numbers.study.tasks)
     assert summary._alone(numbers, numbers.study.tasks)["proximity"].dtype == float
     assert "n =" not in page._of_its_own(numbers.study.entries[0], "distance/gower")
+    assert "coverage_sd" not in str(page._alone(numbers, "loans / tree", Markup))
 
 
 def test_means_over_fewer_questions_have_three_decimals_or_two_digits() -> None:
