@@ -13,7 +13,7 @@ from support.plane import SPACE, rows
 
 from harness.certificate import Ball
 from harness.certificate.linear import Linear
-from harness.certificate.margins import margins, readable
+from harness.certificate.margins import family, margins, readable
 from harness.certificate.network_kernels import Layers, Program, Region, _climbed, _over_ball, _relax, bounds, forward
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
@@ -278,3 +278,9 @@ def test_columns_beside_the_ball_lie_at_an_end() -> None:
         cost, slope = np.array([3.0, 4.0, slope_of]), np.zeros(3)
         ends = np.array([0.0, 0.0, -1.0]), np.array([0.0, 0.0, 3.0])
         assert _over_ball(2, program(cost, empty, np.zeros(1), *ends), np.zeros(1), 2.0, slope) == end - 2.0 * 5.0
+
+
+def test_what_is_certified_is_said_of_what_is_not() -> None:
+    sentence = r"certified for object; read are .*, but not those of XGBoost and LightGBM"
+    with pytest.raises(UnsupportedError, match=sentence):
+        family(object())

@@ -196,7 +196,7 @@ def test_the_children_of_a_node_share_out_what_is_outside_a_clause(instance: tup
 @pytest.mark.parametrize("same", [False, True])
 @pytest.mark.parametrize("model", ["rf3", "rf", "gbm", "gbm3"])  # the first is always asked, and has several sums
 def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
-    """It holds its seed; with ``same`` all of it has the seed's score. It does not grow further on any side."""
+    """It holds its seed; with ``same`` all of it has the seed's score."""
     problem = problem_with(model)
     cells = searcher(CeOcl("l1"), problem)
     grid, rng = cells.grid, np.random.default_rng(0)
@@ -236,6 +236,57 @@ def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
                 value, _ = score(np.array([rng.choice(choices) for choices in allowed]))
                 assert value == least if same else value < 0
         assert grown
+
+
+def greatest(grid: Any, which: int, cells: list[set[int]]) -> float:
+    """The greatest value of a sum of trees whose leaves each meet a box, given by its cells of each feature."""
+    total = grid.base
+    for t in np.flatnonzero(grid.sums == which):
+        alive = ~np.zeros(grid.upto.shape[2], np.uint64)
+        for f in grid.members[grid.owner == t].tolist():  # which the tree splits on
+            begin, held = int(grid.offset[f]), cells[f]
+            if grid.unordered[f]:
+                alive &= np.bitwise_or.reduce([grid.upto[t, begin + cell] for cell in held])
+            else:
+                alive &= grid.upto[t, begin + max(held)] & grid.onwards[t, begin + min(held)]
+        leaves = [k for k in range(grid.values.shape[1]) if int(alive[k // 64]) >> (k % 64) & 1]
+        total += max(grid.values[t, k] for k in leaves)
+    return float(total)
+
+
+@pytest.mark.every(1)
+@pytest.mark.parametrize("model", ["rf", "rf3"])
+def test_a_strengthened_box_cannot_grow(model: str) -> None:
+    """On any side it would meet leaves whose sum is not wrong."""
+    problem = problem_with(model)
+    cells, rng, looked = searcher(CeOcl("l1"), problem), np.random.default_rng(0), 0
+    layout = search.Layout(cells, factuals(problem, 1)[0].to_dict("records")[0], [], 0.2)
+    counts, count = np.diff(layout.state_start), len(layout.factual_state)
+    state = search.State(cells, layout)
+    free = np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count)
+    node = Node(Box(np.zeros(count, np.int64), counts - 1, layout.sets), layout.factual_state, *free)
+    for seed in rng.integers(0, counts, (12, count)):
+        least, which = kernels.score_point(state.grid, state.states, seed)
+        if least >= -SCORE_TIE:
+            continue
+        c = kernels.learn(state.grid, state.states, which, node, seed, state.clauses, np.zeros(12, np.int64))
+        box, unordered = boxes_of(state.clauses)[c], state.grid.unordered
+        held = [
+            {s for s in range(counts[f]) if int(box.sets[f]) >> s & 1} if unordered[f] else {*range(low, high + 1)}
+            for f, (low, high) in enumerate(zip(box.low.tolist(), box.high.tolist(), strict=True))
+        ]
+
+        def met(states: list[set[int]]) -> list[set[int]]:
+            return [{int(state.states.cell[state.states.start[f] + s]) for s in some} for f, some in enumerate(states)]
+
+        assert greatest(state.grid, which, met(held)) < -SCORE_TIE
+        for f in range(count):
+            others = set(range(counts[f])) - held[f] if unordered[f] else {min(held[f]) - 1, max(held[f]) + 1}
+            for s in others & set(range(counts[f])):
+                larger = [*held[:f], held[f] | {s}, *held[f + 1 :]]
+                assert greatest(state.grid, which, met(larger)) >= -SCORE_TIE
+                looked += 1
+    assert looked > 50
 
 
 @pytest.mark.parametrize("model", ["cart", "rf", "gbm", "rf3", "gbm3"])
