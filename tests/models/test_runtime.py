@@ -35,7 +35,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is in the e
 helper, FLOAT, DOUBLE, INT64 = onnx.helper, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.INT64
 
 TREES = ("sk_forest", "sk_forest_three", "sk_boosting", "sk_number", "sk_scaled_forest", "catboost", "catboost_three",
-         "catboost_number")  # fmt: skip
+         "catboost_number", "lightgbm", "lightgbm_dictionaries", "lightgbm_three", "lightgbm_number")  # fmt: skip
 NETWORKS = ("sk_linear", "sk_network", "sk_network_three", "torch_one", "torch_three_row", "torch_two_older",
             "torch_batchnorm")  # fmt: skip
 
@@ -137,7 +137,7 @@ def test_networks_are_read_as_the_runtime_computes_them(stem: str) -> None:
         np.testing.assert_array_equal(raw.argmax(axis=1), expected)
 
 
-@pytest.mark.parametrize("stem", ["sk_forest", "sk_boosting", "torch_one", "sk_network", "catboost"])
+@pytest.mark.parametrize("stem", ["sk_forest", "sk_boosting", "torch_one", "sk_network", "catboost", "lightgbm"])
 def test_counterfactuals_are_proven_and_hold_for_the_runtime(stem: str) -> None:
     """Each is re-predicted by a session of the test's own; none of many random points is nearer."""
     path = FOLDER / f"{stem}.onnx"

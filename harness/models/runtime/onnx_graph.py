@@ -204,9 +204,15 @@ class Graph:
 
     def passed(self, name: str) -> str:
         """The tensor that another one is, after operators that change nothing but its type and shape."""
-        while name in self.made and self.made[name].op_type in PASSING:
+        while name in self.made and (self.made[name].op_type in PASSING or self.neutral(self.made[name])):
             name = self.made[name].input[0]
         return name
+
+    def neutral(self, node: Any) -> bool:
+        """Whether it adds 0 or multiplies by 1, as onnxmltools ends LightGBM's models without dictionaries."""
+        if node.op_type not in NEUTRAL or node.input[1] not in self.constants:
+            return False
+        return bool(self.constant(node.input[1]).tolist() in (NEUTRAL[node.op_type], [NEUTRAL[node.op_type]]))
 
     def decides(self, label: str) -> str:
         """The tensor of scores whose greatest is the label; the node's own where a model operator gives both."""
@@ -223,6 +229,7 @@ class Graph:
 
 
 PASSING = ("Identity", "Cast", "ZipMap", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Dropout", "Normalizer")
+NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}  # the second operand that leaves the first as it is
 
 
 def width_of(kind: Any) -> int | None:

@@ -106,8 +106,10 @@ def _gemm(graph: Graph, node: Any, given: Mapping[str, Any]) -> Stage:
 
 
 @operator("Add", "Sub", "Mul", "Div")
-def _by_column(graph: Graph, node: Any, given: Mapping[str, Any]) -> Stage:
+def _by_column(graph: Graph, node: Any, given: Mapping[str, Any]) -> Found:
     """A constant for each column, or for all; the only constant that may come first is that of a sum."""
+    if graph.neutral(node):
+        return graph.value(node.input[0])
     first, second = (graph.value(name) for name in node.input)
     turned = isinstance(first, np.ndarray)
     found, constant = (second, first) if turned else (first, second)
