@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.compiling import njit
+from harness.solvers.heap import pop, push
 
 FOUND, NONE, TIED, FULL, MORE = 0, 1, 2, 3, 4
 WRONG, EQUAL, LOST = -1, -2, -3  # instead of a tree to branch on: invalid; only the model can tell; valid or too far
@@ -62,33 +63,26 @@ class Heap:
     """
 
     def __init__(self, tops: np.ndarray) -> None:
-        features = len(tops)
-        self.low, self.high = np.zeros((FIRST, features), np.int32), np.zeros((FIRST, features), np.int32)
-        self.key, self.branch = np.zeros(FIRST), np.zeros(FIRST, np.int32)
-        self.order = np.zeros(FIRST, np.int32)
-        self.high[0] = tops
-        self.count = np.array([1, 0, -1])  # boxes made; of them in the order; the one taken out last
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The heap as ``search`` takes it."""
-        return tuple(Boxes(self.low, self.high, self.key, self.branch, self.order, self.count))
+        low, high = np.zeros((2, FIRST, len(tops)), np.int32)
+        high[0] = tops
+        branch, order = np.zeros((2, FIRST), np.int32)
+        self.boxes = Boxes(low, high, np.zeros(FIRST), branch, order, np.array([1, 0, -1]))
 
     @property
     def size(self) -> int:
         """Boxes that there is room for."""
-        return len(self.key)
+        return len(self.boxes.key)
 
     @property
     def taken(self) -> tuple[np.ndarray, np.ndarray]:
         """The first and last cells of the box taken out last."""
-        return self.low[self.count[2]], self.high[self.count[2]]
+        last = self.boxes.counts[2]
+        return self.boxes.low[last], self.boxes.high[last]
 
     def grow(self) -> None:
         """Twice the room."""
-        for name in ("low", "high", "key", "branch", "order"):
-            part = getattr(self, name)
-            setattr(self, name, np.concatenate([part, np.zeros_like(part)]))
+        *parts, counts = self.boxes
+        self.boxes = Boxes._make([*(np.concatenate([part, np.zeros_like(part)]) for part in parts), counts])
 
 
 @njit(cache=True)
@@ -180,8 +174,7 @@ def search(boxes, cells, leaves, limits, nodes):
             return NONE, most
         if count[0] + widest > len(key):
             return FULL, key[order[0]]
-        box = order[0]
-        _drop(order, key, count)
+        box, count[1] = pop(order, key, count[1])
         count[2] = box
         if branch[box] == WRONG:
             return FOUND, key[box]
@@ -207,28 +200,5 @@ def search(boxes, cells, leaves, limits, nodes):
             low[new], high[new] = child_low, child_high
             key[new], branch[new] = distance, verdict
             count[0] += 1
-            place = count[1]
-            count[1] += 1
-            while place > 0 and key[order[(place - 1) // 2]] > distance:
-                order[place] = order[(place - 1) // 2]
-                place = (place - 1) // 2
-            order[place] = new
+            count[1] = push(order, key, count[1], new)
     return (MORE, key[order[0]]) if count[1] else (NONE, most)
-
-
-@njit(cache=True)
-def _drop(order, key, count):
-    """Take the nearest box out of the order."""
-    count[1] -= 1
-    last, place = order[count[1]], 0
-    while True:
-        child = 2 * place + 1
-        if child >= count[1]:
-            break
-        if child + 1 < count[1] and key[order[child + 1]] < key[order[child]]:
-            child += 1
-        if key[order[child]] >= key[last]:
-            break
-        order[place] = order[child]
-        place = child
-    order[place] = last

@@ -196,7 +196,7 @@ class Trees:
         limits = tuple(Limits(self.base, self.tiny, euclidean, float(within**2 if euclidean else within)))
         kernel: Any = search
         while True:
-            code, key = kernel(heap.arrays, places, leaves, limits, NODES)
+            code, key = kernel(tuple(heap.boxes), places, leaves, limits, NODES)
             radius = min(math.sqrt(key) if euclidean else key, within)
             if code == NONE:
                 return Certificate(within, math.inf)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.numbers import check_above, check_counts
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, moving_columns
-from methods.carla.gradient import BATCH, TorchMethod, autoencoder, check_layers, in_batches
+from methods.carla.gradient import BATCH, LAYERS, TorchMethod, autoencoder, check_layers, in_batches
 from methods.carla.method import CarlaExplainer
 from methods.wrapping import Defaults, stated
 
@@ -47,7 +46,7 @@ class Cchvae(TorchMethod):
     """
 
     library_defaults: ClassVar[Defaults] = {
-        **dict.fromkeys(("hidden", "latent"), LibraryDefault(REQUIRED, "its layers have no default")),
+        **LAYERS,
         **stated(
             f"{compat.CATALOG}.cchvae.model:CCHVAE._DEFAULT_HYPERPARAMS",
             epochs=(5, "vae_params/epochs"),
@@ -74,14 +73,11 @@ class Cchvae(TorchMethod):
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, moving_columns(problem.space))
         options = {
-            "data_name": "rows",
             "n_search_samples": self.n_search_samples,
             "step": self.step,
             "max_iter": self.max_iter,
-            "vae_params": autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH),
+            **autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH),
         }
         with compat.workshop():
-            method = compat.library().CCHVAE(model_of(question, in_batches(problem.train, BATCH)), options)
-        return CarlaExplainer(
-            self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True, steps=True
-        )
+            method = compat.library().CCHVAE(model_of(question, in_batches(problem.train)), options)
+        return self.explainer(question, method, draws=True, steps=True)

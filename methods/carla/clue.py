@@ -70,4 +70,4 @@ class Clue(GradientMethod):
         }
         with compat.workshop():
             method = compat.library().Clue(model.data, model, options)
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), steps=True)
+        return self.explainer(question, method, steps=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, moving_columns
-from methods.carla.gradient import CodeDescent, autoencoder, module_of
+from methods.carla.gradient import LAYERS, CodeDescent, autoencoder, module_of
 from methods.carla.method import CarlaExplainer
 from methods.wrapping import Defaults, stated
 
@@ -50,7 +49,7 @@ class Cruds(CodeDescent):
     """
 
     library_defaults: ClassVar[Defaults] = {
-        **dict.fromkeys(("hidden", "latent"), LibraryDefault(REQUIRED, "its layers have no default")),
+        **LAYERS,
         **stated(
             f"{compat.CATALOG}.crud.model:CRUD._DEFAULT_HYPERPARAMS",
             epochs=(5, "vae_params/epochs"),
@@ -69,16 +68,13 @@ class Cruds(CodeDescent):
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, moving_columns(problem.space))
         options = {
-            "data_name": "rows",
             "lambda_param": self.lambda_,
             "lr": self.lr,
             "max_iter": self.max_iter,
-            "vae_params": autoencoder(question, self.hidden, self.latent, self.epochs),
+            **autoencoder(question, self.hidden, self.latent, self.epochs),
         }
         with compat.workshop():
             wanted = problem.labelled(problem.labels)
             model = model_of(question, problem.train, module=module_of(problem, question), wanted=wanted)
             method = compat.library().CRUD(model, options)
-        return CarlaExplainer(
-            self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True, steps=True
-        )
+        return self.explainer(question, method, draws=True, steps=True)

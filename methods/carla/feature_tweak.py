@@ -8,13 +8,12 @@ from typing import ClassVar
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.core.inputs import space_inputs
 from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.numbers import check_above
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, swapped
-from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.carla.method import CarlaExplainer, CarlaMethod, without_scaled_trees
 from methods.wrapping import Defaults
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
@@ -59,15 +58,7 @@ class FeatureTweak(CarlaMethod):
     title: ClassVar[str] = "Feature Tweak"
 
     def needs(self, problem: Problem) -> str | None:
-        classifier = problem.classifier
-        if classifier.opaque:
-            return classifier.opaque
-        if not isinstance(classifier.estimator, (*FORESTS, DecisionTreeClassifier)):
-            name = type(classifier.estimator).__name__
-            return f"CARLA's Feature Tweak takes scikit-learn's trees and forests, not {name}; choose such a model."
-        if classifier.inputs != space_inputs(problem.space):
-            return "CARLA's Feature Tweak moves the model's inputs, which must be scaled columns; train such a model."
-        return None
+        return without_scaled_trees(problem, self.title, (*FORESTS, DecisionTreeClassifier), "trees and forests")
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, Columns(problem.space))
@@ -76,4 +67,4 @@ class FeatureTweak(CarlaMethod):
         if question.wanted == 0:
             trees = [swapped(tree) for tree in trees]
         method = compat.library().FeatureTweak(model_of(question, problem.train, trees), {"eps": self.eps})
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table))
+        return self.explainer(question, method)

@@ -11,14 +11,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.errors import check_choices
-from harness.core.inputs import space_inputs
 from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.numbers import check_above
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, swapped
 from methods.carla.gradient import TorchMethod
-from methods.carla.method import CarlaExplainer
+from methods.carla.method import CarlaExplainer, without_scaled_trees
 from methods.wrapping import Defaults
 
 MODELS = (RandomForestClassifier, DecisionTreeClassifier)
@@ -79,15 +78,8 @@ class Focus(TorchMethod):
     title: ClassVar[str] = "FOCUS"
 
     def needs(self, problem: Problem) -> str | None:
-        classifier = problem.classifier
-        if classifier.opaque:
-            return classifier.opaque
-        if not isinstance(classifier.estimator, MODELS):
-            name, known = type(classifier.estimator).__name__, " and ".join(model.__name__ for model in MODELS)
-            return f"CARLA's FOCUS takes scikit-learn's {known}, not {name}; choose such a model."
-        if classifier.inputs != space_inputs(problem.space):
-            return "CARLA's FOCUS moves the model's inputs, which must be scaled columns; train such a model."
-        return None
+        known = " and ".join(model.__name__ for model in MODELS)
+        return without_scaled_trees(problem, self.title, MODELS, known)
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, _Numbers(problem.space))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.numbers import check_above, check_counts
 from harness.core.problem import Problem
 from harness.core.space import Kind
@@ -19,6 +20,7 @@ from methods.carla.method import CarlaMethod
 from methods.estimators.gradients import network, torch_library, without_gradients
 
 BATCH = 32  # rows a step of an autoencoder's training, as published
+LAYERS = dict.fromkeys(("hidden", "latent"), LibraryDefault(REQUIRED, "its layers have no default"))
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,9 @@ def _grid(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     return steps, offsets
 
 
-def in_batches(frame: pd.DataFrame, batch_size: int) -> pd.DataFrame:
+def in_batches(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows without the last where it would be a batch of its own, on which batch normalisation fails."""
-    return frame.iloc[:-1] if len(frame) % batch_size == 1 else frame
+    return frame.iloc[:-1] if len(frame) % BATCH == 1 else frame
 
 
 def check_layers(hidden: Sequence[int], latent: int, epochs: int) -> None:
@@ -111,5 +113,6 @@ def check_layers(hidden: Sequence[int], latent: int, epochs: int) -> None:
 
 
 def autoencoder(question: Question, hidden: Sequence[int], latent: int, epochs: int, **more: int) -> dict[str, Any]:
-    """CARLA's settings of an autoencoder of the shown columns."""
-    return {"layers": [len(question.columns.names), *hidden, latent], "epochs": epochs, **more}
+    """CARLA's settings of a method with an autoencoder of the shown columns."""
+    layers = [len(question.columns.names), *hidden, latent]
+    return {"data_name": "rows", "vae_params": {"layers": layers, "epochs": epochs, **more}}

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
@@ -68,9 +69,28 @@ class CarlaMethod:
         """The explainer; code of CARLA's may run here."""
         raise NotImplementedError
 
+    def explainer(self, question: Question, method: Any, draws: bool = False, steps: bool = False) -> CarlaExplainer:
+        """Of rows that a method of CARLA's gives for a factual."""
+        return CarlaExplainer(
+            self.title, question, lambda table, _: method.get_counterfactuals(table), draws, steps=steps
+        )
+
     def objective(self, problem: Problem) -> Objective | None:
         """None: CARLA's methods prove nothing about what they return."""
         return None
+
+
+def without_scaled_trees(problem: Problem, title: str, models: tuple[type, ...], known: str) -> str | None:
+    """Why a method of CARLA's that moves along splits cannot take a model, or None; ``known`` are those it takes."""
+    classifier = problem.classifier
+    if classifier.opaque:
+        return classifier.opaque
+    if not isinstance(classifier.estimator, models):
+        name = type(classifier.estimator).__name__
+        return f"CARLA's {title} takes scikit-learn's {known}, not {name}; choose such a model."
+    if classifier.inputs != space_inputs(problem.space):
+        return f"CARLA's {title} moves the model's inputs, which must be scaled columns; train such a model."
+    return None
 
 
 Ask = Callable[[pd.DataFrame, int], pd.DataFrame]

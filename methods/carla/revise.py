@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, moving_columns
-from methods.carla.gradient import BATCH, CodeDescent, autoencoder, in_batches, module_of
+from methods.carla.gradient import BATCH, LAYERS, CodeDescent, autoencoder, in_batches, module_of
 from methods.carla.method import CarlaExplainer
 from methods.wrapping import Defaults, stated
 
@@ -49,7 +48,7 @@ class Revise(CodeDescent):
     deterministic: ClassVar[bool] = True
     gives: ClassVar[str] = "one"
     library_defaults: ClassVar[Defaults] = {
-        **dict.fromkeys(("hidden", "latent"), LibraryDefault(REQUIRED, "its layers have no default")),
+        **LAYERS,
         **stated(
             f"{compat.CATALOG}.revise.model:Revise._DEFAULT_HYPERPARAMS",
             epochs=(5, "vae_params/epochs"),
@@ -65,14 +64,13 @@ class Revise(CodeDescent):
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, moving_columns(problem.space))
-        model = model_of(question, in_batches(problem.train, BATCH), module=module_of(problem, question))
+        model = model_of(question, in_batches(problem.train), module=module_of(problem, question))
         options = {
-            "data_name": "rows",
             "lambda": self.lambda_,
             "lr": self.lr,
             "max_iter": self.max_iter,
-            "vae_params": autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH),
+            **autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH),
         }
         with compat.workshop():
             method = compat.library().Revise(model, model.data, options)
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), steps=True)
+        return self.explainer(question, method, steps=True)

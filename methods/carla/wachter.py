@@ -74,4 +74,4 @@ class Wachter(GradientMethod):
         model = model_of(question, problem.train, module=lambda rows: module(rows).as_subclass(Shares))
         options = {"lr": self.lr, "lambda_": self.lambda_, "n_iter": self.n_iter}
         method = compat.library().Wachter(model, options)
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), steps=True)
+        return self.explainer(question, method, steps=True)

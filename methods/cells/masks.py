@@ -1,10 +1,11 @@
-"""What the compiled kernels of the searches over cells share: leaf masks, the cost of leaving a box, a heap."""
+"""What the compiled kernels of the searches over cells share: leaf masks, the cost of leaving a box, open nodes."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from harness.core.compiling import njit_no_refcount
+from harness.solvers.heap import pop, push
 
 INFINITE = np.inf
 DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = range(6)  # why a search stopped
@@ -85,40 +86,6 @@ def best_leaf(values, starts, t, masks, instead, fresh):
 def all_of(states):
     """The set of all of at most 64 states."""
     return ~np.uint64(0) >> np.uint64(64 - states)
-
-
-@njit_no_refcount
-def push(heap, keys, size, node):
-    """Add a node to the binary heap of open nodes, least key first."""
-    i = size
-    heap[i] = node
-    while i > 0:
-        parent = (i - 1) // 2
-        if keys[heap[parent]] <= keys[heap[i]]:
-            break
-        heap[parent], heap[i] = heap[i], heap[parent]
-        i = parent
-    return size + 1
-
-
-@njit_no_refcount
-def pop(heap, keys, size):
-    """Take the node with the least key from the heap."""
-    top = heap[0]
-    size -= 1
-    heap[0] = heap[size]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
-            child += 1
-        if keys[heap[i]] <= keys[heap[child]]:
-            break
-        heap[child], heap[i] = heap[i], heap[child]
-        i = child
-    return top, size
 
 
 @njit_no_refcount

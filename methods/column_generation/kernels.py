@@ -676,7 +676,7 @@ def improve(incidence, chosen, rounds, seed):
             out = picked[place]
             many -= 1
             picked[place] = picked[many]
-            _drop(out, incidence, cover)
+            _flip(out, incidence, cover)
             stamp[out] = turn
         if missing == 0:
             if out < 0:
@@ -692,7 +692,7 @@ def improve(incidence, chosen, rounds, seed):
             if into < 0 or gain[c] > gain[into] or (gain[c] == gain[into] and stamp[c] < stamp[into]):
                 into = c
         if into >= 0:
-            _take(into, incidence, cover)
+            _flip(into, incidence, cover)
             picked[many] = into
             many += 1
             stamp[into] = turn
@@ -705,41 +705,25 @@ def improve(incidence, chosen, rounds, seed):
 
 
 @njit(cache=True)
-def _drop(c, incidence, cover):
-    """Take a column out of a cover."""
+def _flip(c, incidence, cover):
+    """Put a column into a cover, or take it out."""
     rows, row_start, columns, column_start = incidence
     inside, covered, weight, gain, loss = cover
+    step = -1 if inside[c] else 1
     inside[c] = False
     loss[c] = 0.0
     for p in range(row_start[c], row_start[c + 1]):
         i = rows[p]
-        covered[i] -= 1
-        if covered[i] == 0:
-            for q in range(column_start[i], column_start[i + 1]):
-                gain[columns[q]] += weight[i]
-        elif covered[i] == 1:
-            for q in range(column_start[i], column_start[i + 1]):
-                if inside[columns[q]]:
-                    loss[columns[q]] += weight[i]
-
-
-@njit(cache=True)
-def _take(c, incidence, cover):
-    """Put a column into a cover."""
-    rows, row_start, columns, column_start = incidence
-    inside, covered, weight, gain, loss = cover
-    for p in range(row_start[c], row_start[c + 1]):
-        i = rows[p]
-        covered[i] += 1
-        if covered[i] == 1:
-            loss[c] += weight[i]
-            for q in range(column_start[i], column_start[i + 1]):
-                gain[columns[q]] -= weight[i]
-        elif covered[i] == 2:
-            for q in range(column_start[i], column_start[i + 1]):
-                if inside[columns[q]]:
-                    loss[columns[q]] -= weight[i]
-    inside[c] = True
+        others = min(covered[i], covered[i] + step)
+        covered[i] += step
+        if others == 0:
+            loss[c] += weight[i] if step > 0 else 0.0
+        for q in range(column_start[i], column_start[i + 1]):
+            if others == 0:
+                gain[columns[q]] -= step * weight[i]
+            elif others == 1 and inside[columns[q]]:
+                loss[columns[q]] -= step * weight[i]
+    inside[c] = step > 0
 
 
 @njit(cache=True)

@@ -53,6 +53,7 @@ ENTER = 8  # points that enter the working set at once
 TOUCHES = np.linspace(-1.0, 1.0, 7)  # where tangents touch a square, in widths from the last solution
 SHRINK = 0.2  # of the width, from one round of tangents to the next
 ROUNDS = 40  # of tangents
+AWAY = 1000  # more faces than a box has that a leaf can meet by growing
 
 
 @njit(cache=True)
@@ -672,99 +673,72 @@ def grow(leaves, low, high, slopes, point, grown_low, grown_high):
     """
     first, last, before, after, value, start, base = LeafArrays(*leaves)
     d, size, trees = len(point), len(value), len(start) - 1
+    # Of the lower faces, all coordinates with their signs turned: either way a face moves outwards by growing.
+    edges, rims = np.stack((-last, first)), np.stack((-after, before))
+    ends, at, grown = np.stack((-low, high)), np.stack((-point, point)), np.stack((-grown_low, grown_high))
     owner = np.empty(size, np.int64)
-    off = np.zeros(size, np.int64)  # faces by which a leaf misses the box
+    off = np.zeros(size, np.int64)  # faces by which a leaf misses the box; ``AWAY`` where it misses [low, high]
     best = np.empty(trees)
     total = base
     for t in range(trees):
         best[t] = -np.inf
         for k in range(start[t], start[t + 1]):
             owner[k] = t
-            for j in range(d):
-                if first[k, j] > high[j] or last[k, j] < low[j]:
-                    off[k] = 1000
-                elif first[k, j] > grown_high[j] or last[k, j] < grown_low[j]:
-                    off[k] += 1
+            for s in range(2):
+                for j in range(d):
+                    if edges[s, k, j] > ends[s, j]:
+                        off[k] = AWAY
+                    elif edges[s, k, j] > grown[s, j]:
+                        off[k] += 1
             if off[k] == 0:
                 best[t] = max(best[t], value[k])
         total += best[t]
-    closed = np.zeros((2, d), np.bool_)
-    price = np.empty((2, d))
-    edge = np.empty((2, d))  # how far the face goes by one threshold
-    room = np.empty(trees)
-    stale = np.ones((2, d), np.bool_)
+    closed, stale = np.zeros((2, d), np.bool_), np.ones((2, d), np.bool_)
+    price, edge, room = np.empty((2, d)), np.empty((2, d)), np.empty(trees)  # edge: one threshold on
     while True:
-        chosen, side = -1, 0
+        side, chosen = 0, -1
         for s in range(2):
             for j in range(d):
                 if closed[s, j]:
                     continue
                 if stale[s, j]:
                     stale[s, j] = False
-                    if s == 0:
-                        nearest, rim = -np.inf, low[j]
-                        for k in range(size):
-                            if off[k] < 1000 and nearest < last[k, j] < grown_low[j]:
-                                nearest, rim = last[k, j], after[k, j]
-                        grown_low[j] = max(rim, low[j])
-                        closed[s, j] = nearest == -np.inf or rim <= low[j]
-                        price[s, j] = slopes[s, j] * (point[j] - nearest)
-                    else:
-                        nearest, rim = np.inf, high[j]
-                        for k in range(size):
-                            if off[k] < 1000 and nearest > first[k, j] > grown_high[j]:
-                                nearest, rim = first[k, j], before[k, j]
-                        grown_high[j] = min(rim, high[j])
-                        closed[s, j] = nearest == np.inf or rim >= high[j]
-                        price[s, j] = slopes[s, j] * (nearest - point[j])
-                    edge[s, j] = nearest
+                    edge[s, j], rim = np.inf, ends[s, j]
+                    for k in range(size):
+                        if off[k] < AWAY and edge[s, j] > edges[s, k, j] > grown[s, j]:
+                            edge[s, j], rim = edges[s, k, j], rims[s, k, j]
+                    grown[s, j] = min(rim, ends[s, j])
+                    closed[s, j] = edge[s, j] == np.inf or rim >= ends[s, j]
+                    price[s, j] = slopes[s, j] * (edge[s, j] - at[s, j])
                     if closed[s, j]:
                         continue
                 if chosen < 0 or price[s, j] < price[side, chosen]:
-                    chosen, side = j, s
+                    side, chosen = s, j
         if chosen < 0:
-            return total
-        j = chosen
+            break
         # Leaves that the box meets once its face is past the edge, and where it has to stop again.
+        face, inner = edges[side, :, chosen], grown[side, chosen]
+        stop, gain = ends[side, chosen], 0.0
         room[:] = best
-        gain = 0.0
-        if side == 0:
-            stop = low[j]
-            for k in range(size):
-                if off[k] < 1000 and last[k, j] < edge[0, j]:
-                    stop = max(stop, after[k, j])
-        else:
-            stop = high[j]
-            for k in range(size):
-                if off[k] < 1000 and first[k, j] > edge[1, j]:
-                    stop = min(stop, before[k, j])
         for k in range(size):
-            if off[k] == 1 and value[k] > room[owner[k]]:
-                reaches = (
-                    last[k, j] < grown_low[j] and last[k, j] >= stop
-                    if side == 0
-                    else first[k, j] > grown_high[j] and first[k, j] <= stop
-                )
-                if reaches:
-                    gain += value[k] - room[owner[k]]
-                    room[owner[k]] = value[k]
+            if off[k] < AWAY and face[k] > edge[side, chosen]:
+                stop = min(stop, rims[side, k, chosen])
+        for k in range(size):
+            if off[k] == 1 and inner < face[k] <= stop and value[k] > room[owner[k]]:
+                gain += value[k] - room[owner[k]]
+                room[owner[k]] = value[k]
         if total + gain >= -SCORE_TIE:
-            closed[side, j] = True
+            closed[side, chosen] = True
             continue
         total += gain
         best[:] = room
         for k in range(size):
-            if off[k] < 1000:
-                if side == 0:
-                    if last[k, j] < grown_low[j] and last[k, j] >= stop:
-                        off[k] -= 1
-                elif first[k, j] > grown_high[j] and first[k, j] <= stop:
-                    off[k] -= 1
-        if side == 0:
-            grown_low[j] = stop
-        else:
-            grown_high[j] = stop
-        stale[side, j] = True
+            if off[k] < AWAY and inner < face[k] <= stop:
+                off[k] -= 1
+        grown[side, chosen] = stop
+        stale[side, chosen] = True
+    grown_low[:], grown_high[:] = -grown[0], grown[1]
+    return total
 
 
 def compile_all() -> None:

@@ -26,6 +26,7 @@ from harness.core.tolerances import (
     SUM_ROUNDING,
     WHOLE_NUMBER,
 )
+from harness.solvers.heap import push
 from methods.cells.masks import (
     ASK,
     DONE,
@@ -42,7 +43,6 @@ from methods.cells.masks import (
     highest,
     next_face,
     next_outside,
-    push,
     take_node,
 )
 from methods.cells.neighbourhood import LOOKS, STUCK, grow, growth_from, most_on, worst_in

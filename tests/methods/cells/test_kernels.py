@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.forests import SPACE, factuals, problem_with, searcher
 
 from harness.core.tolerances import COORDINATE_TIE, COST_TIE, SCORE_TIE
+from harness.solvers.heap import pop, push
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, masks, search
 from methods.cells.records import Box, Clauses, Intervals, Laid, Node, Numbers, States
@@ -323,15 +324,15 @@ def test_the_heap_gives_nodes_by_key(keys: list[float], data: st.DataObject) -> 
     """Also where nodes come and go in turn."""
     heap, numbers, size, inside = np.zeros(40, np.int64), np.array(keys), 0, list[float]()
     for place, key in enumerate(keys):
-        size = masks.push(heap, numbers, size, place)
+        size = push(heap, numbers, size, place)
         inside.append(key)
         while inside and data.draw(st.booleans()):
-            top, size = masks.pop(heap, numbers, size)
+            top, size = pop(heap, numbers, size)
             assert keys[top] == min(inside)
             inside.remove(keys[top])
     emptied = []
     while size:
-        top, size = masks.pop(heap, numbers, size)
+        top, size = pop(heap, numbers, size)
         emptied.append(keys[top])
     assert emptied == sorted(inside)
 
