@@ -19,6 +19,7 @@ def main() -> None:
 
 def _write(folder: Path) -> None:
     study = Study.of(folder)
+    study = study.held(study.tasks)
     print(page.write(folder, Numbers(study)))
     keep(study, folder)
 

@@ -16,6 +16,7 @@ from harness.core.explanation import Status
 from harness.core.objective import Objective, tolerance
 from harness.core.space import Space
 from harness.core.tolerances import LIMIT_MET
+from harness.evaluation.scoring import owns_nothing, reason
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun, model_of
 
@@ -38,25 +39,31 @@ class Found:
             if (row["factual"], row["ce"]) in fine:
                 self.points.setdefault(asked[row["factual"]], []).append((run.label, row["row"]))
 
-    def against(self, run: StoredRun) -> tuple[list[str], int]:
+    def against(self, run: StoredRun, impossible: bool = True) -> tuple[list[str], int]:
         """Sentences about proofs of a run that a point contradicts; and how many proofs there were points against.
 
         Looked at are lower bounds on the objective of a question's first answer, and proofs that it has none, of which
         each point is an instance that keeps to the method's own limits and equations. What a method proves of a domain
         of its own, of a group, or of a set of several answers at once is no statement about other methods' points; nor
         is, where people who have what is wanted were asked, what it proves of them: they are no answer to themselves.
+        Not ``impossible``: not proofs that a question has no counterfactual at all, which the tables of a study tell.
         """
-        objective = run.objective
-        proven = [(row, bound) for row in run.rows() if (bound := _bound(row)) is not None]
-        if objective is None or objective.domain or run.groups() or _of_sets(run.meta) or not proven:
+        claim, proven = run.objective, [(row, bound) for row in run.rows() if (bound := _bound(row)) is not None]
+        if claim is None or (owns_nothing(claim) and not impossible):
+            proven = [(row, bound) for row, bound in proven if math.isinf(bound) == (claim is None)]
+        objective = claim or Objective(())
+        if objective.domain or run.groups() or _of_sets(run.meta) or not proven:
             return [], 0
         (frame, _), asked, imposed = run.factuals(), questions(run), run.equations if objective.causal else ()
-        said, held, fine = [], 0, satisfied(run)
+        said, held = [], 0
         for row, bound in proven:
-            if row["factual"] in fine or not (points := self.points.get(asked[row["factual"]])):
+            if not (points := self.points.get(asked[row["factual"]])):
+                continue
+            nearer = _nearer(objective, imposed, run.space, frame.loc[[row["factual"]]], points, bound)
+            if nearer and row["factual"] in satisfied(run):  # asked only then, as it takes the model
                 continue
             held += 1
-            if nearer := _nearer(objective, imposed, run.space, frame.loc[[row["factual"]]], points, bound):
+            if nearer:
                 whose, value = nearer
                 least = f"that no objective is below {bound:.9g}, and {whose} reaches {value:.9g}"
                 none = f"that there is no counterfactual, and {whose} has one"
@@ -72,17 +79,44 @@ def questions(run: StoredRun) -> dict[Any, str]:
     return {factual: json.dumps([about, to_plain(row), to_plain(targets[factual])]) for factual, row in people}
 
 
-def contradicted(judged: Sequence[tuple[StoredRun, Sequence[Mapping[str, Any]]]]) -> tuple[list[str], int]:
+def contradicted(
+    judged: Sequence[tuple[StoredRun, Sequence[Mapping[str, Any]]]], impossible: bool = True
+) -> tuple[list[str], int]:
     """Of some runs, each with its verdicts, a sentence for each proof that a counterfactual of any of them contradicts;
-    and how many proofs there were counterfactuals to hold against."""
+    and how many proofs there were counterfactuals to hold against. ``impossible``: as of ``Found.against``."""
     found, said, held = Found(), list[str](), 0
     for run, verdicts in judged:
         found.add(run, verdicts)
     for run, _ in judged:
-        sentences, looked = found.against(run)
+        sentences, looked = found.against(run, impossible)
         said += [f"{run.label}: {sentence}" for sentence in sentences]
         held += looked
     return said, held
+
+
+def impossible(
+    labels: Sequence[tuple[str, str, str]], runs: Sequence[StoredRun], tables: Sequence[pd.DataFrame]
+) -> tuple[dict[tuple[str, str], dict[Any, str]], tuple[str, ...]]:
+    """By task and constraints, the questions proven to have no counterfactual and why; and proofs that are refuted."""
+    proven: dict[tuple[str, str], dict[Any, list[str]]] = {}
+    whys: dict[tuple[str, str], dict[Any, str]] = {}
+    refuted = []
+    for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
+        if not len(questions := table.index[table["impossible"] > 0]):
+            continue
+        said = {str(row["factual"]): reason(row) for row in run.rows() if row["ce"] == 1}
+        for question in questions:
+            proven.setdefault((task, posed), {}).setdefault(question, []).append(f"{run.label} ({method})")
+            whys.setdefault((task, posed), {}).setdefault(question, said[str(question)])
+    for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
+        for question in table.index[table["coverage"] > 0]:
+            refuted += [
+                f"{prover} proves that question {question} has no counterfactual, and {run.label} ({method}) has an "
+                f"accepted one: the proof is wrong."
+                for prover in proven.get((task, posed), {}).pop(question, ())
+            ]
+    kept = {key: {question: whys[key][question] for question in found} for key, found in proven.items() if found}
+    return kept, tuple(refuted)
 
 
 def _of_sets(meta: Mapping[str, Any]) -> bool:

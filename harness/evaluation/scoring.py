@@ -295,11 +295,11 @@ def _counts(
         "peak_mib": float(rows[0].get("peak_mib", math.nan)),
         "fit_seconds": float(rows[0]["fit_seconds"]),
         "late": float(any(row["late"] for row in rows)),
-        "impossible": float(rows[0]["status"] == Status.INFEASIBLE and _owns_nothing(objective)),
+        "impossible": float(rows[0]["status"] == Status.INFEASIBLE and owns_nothing(objective)),
     }
 
 
-def _owns_nothing(objective: Objective | None) -> bool:
+def owns_nothing(objective: Objective | None) -> bool:
     """Whether a method keeps to the question's constraints alone, so that a proof of its is one about the question."""
     return objective is not None and not objective.limits and not objective.causal and not objective.domain
 

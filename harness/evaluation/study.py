@@ -16,7 +16,7 @@ import pandas as pd
 
 from harness.core.errors import HarnessError
 from harness.core.wording import some
-from harness.evaluation import pace, scoring, statistics
+from harness.evaluation import pace, proofs, scoring, statistics
 from harness.evaluation.earlier import earlier
 from harness.evaluation.statistics import Estimate
 from harness.store.archive import answers_of
@@ -207,8 +207,9 @@ class Study:
         By task and constraints (empty where these are the same in all runs of the task), the questions that are proven
         to have no counterfactual, each with the proof's reason; they are in no table of an entry with the constraints.
     faults
-        A sentence for each such proof that an accepted counterfactual refutes, and for each method that was asked
-        about other people or data than the rest of its task.
+        A sentence for each such proof that an accepted counterfactual refutes, for each other proof that one
+        contradicts (where these are ``held`` against them), and for each method that was asked about other people or
+        data than the rest of its task.
     calibrations
         Of machines, by which seconds are compared.
     """
@@ -242,7 +243,7 @@ class Study:
         paced, _ = pace.paces([(*labels[place][:2], metas[place]) for place in took], known)
         factors = dict(zip(took, paced, strict=True))
         tables = [_paced(run, factors.get(place, 1.0)) for place, run in enumerate(runs)]
-        impossible, faults = _impossible(labels, runs, tables)
+        impossible, faults = proofs.impossible(labels, runs, tables)
         entries = []
         for (task, method), places in groups.items():
             first = metas[places[0]]
@@ -269,9 +270,23 @@ class Study:
             )
         return cls(name, tuple(entries), impossible, (*faults, *_unlike(labels, runs, metas)), known)
 
+    def held(self, tasks: Collection[str]) -> Study:
+        """With a fault more for each other proof about some tasks that a counterfactual contradicts."""
+        runs = [run for entry in self.entries if entry.task in tasks for run in entry.runs]
+        try:
+            said, _ = proofs.contradicted([(run, run.verdicts()) for run in runs], impossible=False)
+        except HarnessError as fault:  # a model that is read only by whom its maker is trusted
+            said = [f"proofs cannot be held against counterfactuals: {fault}"]
+        return replace(self, faults=(*self.faults, *said))
+
     @property
     def tasks(self) -> list[str]:
         return list(dict.fromkeys(entry.task for entry in self.entries))
+
+    def tasks_of(self, folders: Collection[Path]) -> list[str]:
+        """Those that a run in one of some folders is of."""
+        found = (entry.task for entry in self.entries if any(run.path in folders for run in entry.runs))
+        return list(dict.fromkeys(found))
 
     @property
     def methods(self) -> list[str]:
@@ -469,28 +484,3 @@ def _unlike(
             f"run all methods of the task again."
         )
     return list(dict.fromkeys(found))
-
-
-def _impossible(
-    labels: Sequence[tuple[str, str, str]], runs: Sequence[StoredRun], tables: Sequence[pd.DataFrame]
-) -> tuple[dict[tuple[str, str], dict[Any, str]], tuple[str, ...]]:
-    """By task and constraints, the questions proven to have no counterfactual and why; and proofs that are refuted."""
-    proven: dict[tuple[str, str], dict[Any, list[str]]] = {}
-    whys: dict[tuple[str, str], dict[Any, str]] = {}
-    refuted = []
-    for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
-        if not len(questions := table.index[table["impossible"] > 0]):
-            continue
-        said = {str(row["factual"]): scoring.reason(row) for row in run.rows() if row["ce"] == 1}
-        for question in questions:
-            proven.setdefault((task, posed), {}).setdefault(question, []).append(f"{run.label} ({method})")
-            whys.setdefault((task, posed), {}).setdefault(question, said[str(question)])
-    for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
-        for question in table.index[table["coverage"] > 0]:
-            refuted += [
-                f"{prover} proves that question {question} has no counterfactual, and {run.label} ({method}) has an "
-                f"accepted one: the proof is wrong."
-                for prover in proven.get((task, posed), {}).pop(question, ())
-            ]
-    kept = {key: {question: whys[key][question] for question in found} for key, found in proven.items() if found}
-    return kept, tuple(refuted)

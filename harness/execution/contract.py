@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.gaps import same_row
 from harness.core.problem import Problem
 from harness.execution.messages import ExplainRequest
@@ -49,20 +49,31 @@ def _odd(values: Mapping[str, Any]) -> str | None:
 
 
 def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
-    if set(row) != set(problem.space.names):
-        return f"the method gave a row with columns {sorted(row)}, not {sorted(problem.space.names)}"
-    gaps = any(pd.isna(row[feature.name]) for feature in problem.space.features if not feature.missing)
-    return "the method gave a row with missing values" if gaps else None
+    names = set(problem.space.names)
+    if lacking := names - set(row):
+        return f"the method gave a row without {_listed(lacking)}"
+    if more := set(row) - names:
+        return f"the method gave a row with {_listed(more)}, which {'is' if len(more) == 1 else 'are'} no feature"
+    gaps = [feature.name for feature in problem.space.features if not feature.missing and pd.isna(row[feature.name])]
+    return f"the method gave a row with missing values: {', '.join(gaps)}" if gaps else None
+
+
+def _listed(names: set[Any]) -> str:
+    return ", ".join(sorted(map(repr, names)))
 
 
 def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) -> str | None:
     """How an explanation breaks the contract of ``Explainer``, if it does."""
+    if fault := _no_explanation(explanation):
+        return fault
     if len(explanation.answers) != request.count:
         return f"the method was asked for {request.count} answers and gave {len(explanation.answers)}"
     origin = request.factual.iloc[0].to_dict()
     for answer in explanation.answers:
         if fault := _odd({"objective": answer.objective, "bound": answer.bound, "detail": answer.detail}):
             return fault
+        if answer.status is Status.OPTIMAL and (answer.objective is None or answer.bound is None):
+            return "the method called an answer OPTIMAL without its objective and bound; without a proof it is FOUND"
         if fault := _odd(answer.row or {}) or _odd(answer.region or {}):
             return fault
         if answer.row is None:
@@ -72,6 +83,22 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
         if same_row(answer.row, origin):
             return "the method handed the factual back as an answer"
     return None
+
+
+def _no_explanation(found: Any) -> str | None:
+    """What of it is of another type than a method has to return."""
+    if not isinstance(found, Explanation):
+        return f"explain returned {_a(found)}; return an Explanation of as many Answers as are asked for"
+    for answer in found.answers:
+        if not isinstance(answer, Answer):
+            return f"explain returned {_a(answer)} in its Explanation; return an Answer, with a status"
+        if answer.row is not None and not isinstance(answer.row, dict):
+            return f"the method gave {_a(answer.row)} as the row of an answer; give a dict of plain values by feature"
+    return None
+
+
+def _a(value: Any) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
 def refused(count: int, why: str) -> Explanation:

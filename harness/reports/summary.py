@@ -35,7 +35,8 @@ OWN = (
     *GROUPED.values(), "s", "s_p95", "cpu_s", "model_s", "setup_s",
 )  # fmt: skip
 COMPARED = "Compared on the questions that all of them answer (*: best), and mean rank over all questions (0 is best):"
-NAMED = 3  # features or relations that forbid counterfactuals, in one sentence
+NAMED = 3  # features, relations or limits that a fault is of, in one sentence
+WHAT = {"incoherent": "incoherent", NOT_PERMITTED: "violations", "beyond its limits": "limits"}  # of verdicts, by fault
 ALONE = "Each by itself, over the questions that it answers (in brackets how many, where these are not all):"
 
 
@@ -53,7 +54,7 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers, chosen:
     write_whole(folder / "summary.csv", csv_of(table))
     write_whole(folder / "pairs.csv", csv_of(numbers.pairs()))
     touched = {run.path for run in finished}
-    tasks = {entry.task for entry in study.entries if any(run.path in touched for run in entry.runs)}
+    tasks = study.tasks_of(touched)
     parts, notes = _tables(numbers, study.tasks)
     text = "\n".join(f"{title}\n\n{_markdown(frame)}" for title, frame in parts)
     write_whole(folder / "summary.md", text + "".join(f"\n- {note}" for note in notes) + "\n" * bool(notes))
@@ -69,7 +70,9 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers, chosen:
     faults = [*disagreements(finished), *study.faults]
     for sentence in faults:
         log.error("%s", sentence)
-    return _refusals(finished, [scoring.outcome(run) for run in finished], chosen) + len(faults)
+    names = {run.path: entry.method for entry in study.entries for run in entry.runs}
+    outcomes = [(run, names.get(run.path, run.meta["method"]), scoring.outcome(run)) for run in finished]
+    return _refusals(outcomes, chosen) + len(faults)
 
 
 def _tables(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
@@ -218,19 +221,22 @@ def _unaccepted(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
 
 
 def _by_what(entry: Entry, word: str) -> str:
-    """Which features or relations forbid counterfactuals that are not permitted, the most frequent first."""
-    if word != NOT_PERMITTED:
+    """Which features, relations or limits of its own a fault is of, the most frequent first."""
+    if word not in WHAT:
         return ""
     verdicts = [verdict for run in entry.runs for verdict in run.verdicts() if verdict["verdict"] == word]
     asked = set(map(str, entry.table.index))
-    names = Counter(name for v in verdicts if str(v["factual"]) in asked for name in v["violations"])
+    names = Counter(name for v in verdicts if str(v["factual"]) in asked for name in v[WHAT[word]])
     return f" ({some((f'{name} {n}x' for name, n in names.most_common()), NAMED)})"
 
 
-def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any]], chosen: bool) -> int:
-    """Warn of each run that failed, and of each method that refuses all; return how many these are (see ``write``)."""
+def _refusals(finished: Sequence[tuple[StoredRun, str, Mapping[str, Any]]], chosen: bool) -> int:
+    """Warn of each run that failed, and of each method that refuses all; return how many these are (see ``write``).
+
+    ``finished``: runs, each with its method's name in the study, variant included, and its outcome.
+    """
     troubled, able, unable = 0, set[str](), defaultdict[str, list[str]](list)
-    for run, outcome in zip(finished, outcomes, strict=True):
+    for run, name, outcome in finished:
         counts, of = outcome["status"], sum(outcome["status"].values())
         first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
         if set(counts) == {Status.UNSUPPORTED}:
@@ -243,8 +249,9 @@ def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any
             words = (
                 word if counts[word] == of else f"{word} {counts[word]} of {of} answers" for word in sorted(refused)
             )
-            log.warning("%s: %s (%s)", run.label, ", ".join(words), first)
-    if not (chosen or len(unable) == len({run.meta["method"] for run in finished})):
+            label = f"{run.meta['dataset']}/{run.meta['model']}/{name}"
+            log.warning("%s: %s (%s)", label, ", ".join(words), first)
+    if not (chosen or len(unable) == len({run.meta["method"] for run, *_ in finished})):
         return troubled
     nowhere = {name: why for name, why in unable.items() if name not in able}
     for name, why in nowhere.items():

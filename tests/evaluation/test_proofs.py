@@ -103,7 +103,7 @@ def test_that_there_is_none_is_a_proof(tmp_path: Path) -> None:
         (replace(NEAREST, terms=(*NEAREST.terms, within(80.0, 90.0).term)), 1, 1),
         (replace(NEAREST, terms=(*NEAREST.terms, within(86.0, 90.0).term)), 0, 1),
         (replace(NEAREST, domain={"rows": "of a list"}), 0, 0),
-        (None, 0, 0),
+        (None, 0, 0),  # a bound of nothing
     ],
 )
 def test_only_points_that_the_proof_is_about_contradict_it(

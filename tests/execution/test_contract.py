@@ -41,10 +41,10 @@ def test_every_row_has_the_columns_and_a_value_in_each(problem: Problem, rows: l
     """Whichever answer it is, also after one without a row."""
     fewer = {name: value for name, value in rows[2].items() if name != "income"}
     for row, words in (
-        (fewer, "columns ["),
-        (rows[2] | {"wage": 1.0}, "'wage'"),
-        (rows[2] | {"income": float("nan")}, "missing values"),
-        (rows[2] | {"city": None}, "missing values"),
+        (fewer, "a row without 'income'"),
+        (rows[2] | {"wage": 1.0}, "a row with 'wage', which is no feature"),
+        (rows[2] | {"income": float("nan")}, "missing values: income"),
+        (rows[2] | {"city": None}, "missing values: city"),
     ):
         for first in (rows[1], None):
             assert words in (told(problem, first, row) or "")
@@ -62,6 +62,31 @@ def test_values_that_no_file_holds_are_named(problem: Problem, rows: list[dict[s
             found = breach(Explanation((answer,)), problem, ExplainRequest(problem.train.iloc[[0]], 1, (0,), 1.0))
             assert found is not None
             assert "as income" in found
+
+
+def test_what_is_no_explanation_is_named(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    """A table, nothing, answers by themselves, or a row as pandas has it: what was returned, and what has to be."""
+    answer = Answer(Status.FOUND, rows[1])
+    for found, words in (
+        (problem.train.iloc[:1], "explain returned a value of type DataFrame; return an Explanation"),
+        (None, "explain returned None; return an Explanation"),
+        ([answer], "a value of type list"),
+        (Explanation((answer, rows[1])), "a value of type dict in its Explanation; return an Answer"),  # type: ignore[arg-type]
+        (Explanation((answer, Answer(Status.FOUND, problem.train.iloc[1]))), "a value of type Series as the row"),
+    ):
+        wrong = breach(found, problem, ExplainRequest(problem.train.iloc[[0]], 2, (0,), 1.0))  # type: ignore[arg-type]
+        assert wrong is not None
+        assert words in wrong
+
+
+@pytest.mark.parametrize(("objective", "bound"), [(None, None), (1.0, None), (None, 1.0), (1.0, 1.0)])
+def test_a_proof_has_a_number(
+    problem: Problem, rows: list[dict[str, Any]], objective: float | None, bound: float | None
+) -> None:
+    """An optimum of nothing is none: what is minimised, and that nothing is below it."""
+    answer = Answer(Status.OPTIMAL, rows[1], objective=objective, bound=bound)
+    found = breach(Explanation((answer,)), problem, ExplainRequest(problem.train.iloc[[0]], 1, (0,), 1.0))
+    assert (found is None) == (objective is not None and bound is not None)
 
 
 def test_the_factual_is_no_answer(problem: Problem, rows: list[dict[str, Any]]) -> None:
@@ -112,4 +137,4 @@ def test_the_points_of_a_group_have_the_columns(problem: Problem, rows: list[dic
     factuals: pd.DataFrame = problem.train.iloc[:4].set_axis(range(4))
     answers = Answer(Status.FOUND, rows[1]), Answer(Status.FOUND, rows[2] | {"income": float("nan")})
     found = group_breach(GroupExplanation(answers, {0: 0, 1: 1}, changed=(FIRST, SECOND)), problem, factuals)
-    assert found == "the method gave a row with missing values"
+    assert found == "the method gave a row with missing values: income"

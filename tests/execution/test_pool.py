@@ -182,7 +182,7 @@ FAILED = {(Status.FAILED, Reason.CRASH)}
         ("too few", LIMITS, FAILED, "asked for 2 answers and gave 1"),
         pytest.param("NaN", LIMITS, FAILED, "missing values", marks=pytest.mark.slow),
         ("factual", LIMITS, FAILED, "handed the factual back"),
-        ("columns", LIMITS, FAILED, "columns"),
+        ("columns", LIMITS, FAILED, "which is no feature"),
         ("odd detail", LIMITS, FAILED, "ValueError('no') as detail, a ValueError, which is no plain value"),
         ("odd row", LIMITS, FAILED, "Decimal('1.5') as income"),
         ("sys.exit", LIMITS, FAILED, "ended with code 0"),

@@ -322,6 +322,30 @@ def test_why_none_exists_is_the_provers_word_and_under_its_constraints(tmp_path:
     }  # fmt: skip
 
 
+def test_a_bound_that_a_counterfactual_is_below_is_a_fault_of_the_sweep(tmp_path: Path) -> None:
+    """Of its own task, whoever found it; a proof that there is none at all is told by the tables, once."""
+    run = started(tmp_path / "toy", loans.problem, loans.factual, [GRANTED] * 2, method="exact")
+    run.put_objective(L1)
+    first, second = run.rows()
+    none = {"status": "INFEASIBLE", "row": None, "reason": "proof"}
+    run.path.joinpath("rows.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in (first | {"bound": 9.0}, second | none))
+    )
+    judge(run)
+    read_scores(run).assign(impossible=[0.0, 1.0], coverage=[1.0, 0.0]).to_csv(run.path / SCORES)
+    started(tmp_path / "toy", loans.problem, loans.factual, [GRANTED] * 2, method="rival")
+    study = Study.of(tmp_path / "toy")
+    assert len(study.faults) == 1
+    assert "loans/tree/exact (exact) proves that question 1 has no counterfactual" in study.faults[0]
+    said = study.held(study.tasks).faults[1:]
+    assert len(said) == 1
+    assert said[0].startswith("loans/tree/exact: it proves of question 0 that no objective is below 9, and ")
+    assert study.held([]).faults == study.faults
+    run.update(objective=None)  # it states nothing: that there is none is all that it proves
+    said = Study.of(tmp_path / "toy").held(study.tasks).faults
+    assert said[-1].endswith("question 1 that there is no counterfactual, and loans/tree/exact has one")
+
+
 def test_who_is_not_set_alike_on_all_tasks_is_said(tmp_path: Path) -> None:
     for dataset, alpha in (("a", 0), ("b", 1)):
         for method in ("one", "two"):
@@ -377,14 +401,14 @@ def test_people_who_are_left_out_are_no_refusal(
     crash = Answer(Status.FAILED, None, Reason.CRASH, detail="no torch")
     for answers, said in (
         ([content, GRANTED], []),
-        ([content, GRANTED, crash], ["loans/tree/ours: FAILED 1 of 2 answers (no torch)"]),
-        ([content, crash], ["loans/tree/ours: FAILED (no torch)"]),
+        ([content, GRANTED, crash], ["loans/tree/ours (a=1): FAILED 1 of 2 answers (no torch)"]),
+        ([content, crash], ["loans/tree/ours (a=1): FAILED (no torch)"]),
     ):
         run = started(
             tmp_path / str(len(said)), loans.problem, loans.factual, list(answers), fingerprint=str(len(answers))
         )
         caplog.clear()
-        assert summary._refusals([run], [scoring.outcome(run)], True) == len(said)
+        assert summary._refusals([(run, "ours (a=1)", scoring.outcome(run))], True) == len(said)
         assert [record.getMessage() for record in caplog.records] == said
 
 
