@@ -520,3 +520,23 @@ def test_a_model_is_asked_about_all_answers_at_once(cell: StoredRun, monkeypatch
     assert words.count("accepted") > 1
     assert sizes[0] == len(words) - words.count("none")
     assert sizes[1:] == [1] * words.count("invalid")
+
+
+@pytest.mark.parametrize(("bound", "word"), [(1.0, "late"), (2.0, "worse than claimed")])
+def test_a_late_answer_of_a_group_is_held_against_the_groups_claims(bound: float, word: str, tmp_path: Path) -> None:
+    """Two points at least, it says, and one is there: being late is no excuse."""
+    group_words(tmp_path, 2, bound=bound, status="FOUND")
+    run = StoredRun(tmp_path / "run")
+    lines = [json.loads(line) | {"late": True} for line in (run.path / "rows.jsonl").read_text().splitlines()]
+    (run.path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = [verdict["verdict"] for verdict in checker.verdicts(StoredRun(run.path))]
+    assert words[:2] == [word, word]
+
+
+def test_every_limit_that_is_broken_is_named() -> None:
+    """A point of too many changes that other weights refuse, too: both, not the first alone."""
+    space, values = loans.linear.space, loans.answers.iloc[0].to_dict()
+    claim = Objective((Term("l1"),), limits=(Limit(Term("l0"), 1),), domain={"delta": 0.5})
+    question = loans.factual, space, loans.linear.classifier, loans.linear.target, claim
+    found = checker.examine({"row": values, "objective": None}, *question)
+    assert found["limits"] == ["l0", "delta"]

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.target import Label
 from harness.evaluation import retrained
 from harness.models.retraining import Retraining
-from harness.models.train import Training
+from harness.models.train import Amended, Training
 from metrics import robustness
 from metrics._example import LABELS, SPACE, TRAIN, answers, factual, linear, problem, rows
 from metrics.retraining import bootstrap
@@ -138,3 +140,36 @@ def test_the_metric_says_the_same(run: Any) -> None:
     assert len(valid) == 2
     stored = pd.read_csv(run.path / "scores.csv")["retraining/bootstrap"][0]
     assert bootstrap(factual, POINTS, replace(problem, classifier=own)) == pytest.approx(stored)
+
+
+AMENDED = [
+    (GradientBoostingClassifier(n_estimators=3, max_depth=1, random_state=0), {"decision": "sum_of_trees"}),
+    (LogisticRegression(C=0.1), {"decimals": 0}),
+]
+
+
+@pytest.mark.parametrize(("estimator", "settings"), AMENDED)
+def test_retrained_models_are_amended_as_the_runs_own(
+    estimator: Any, settings: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their weights rounded, or class 1 by the sum of trees; as they were fitted they say another share."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path))
+    plain = Training(estimator, SPACE, TRAIN, LABELS, ("refused", "granted"), cache=tmp_path / "models")
+    training = replace(plain, amended=Amended(**settings))
+    again = Retraining(training)
+    share, other = (
+        np.mean([model.predict(POINTS) == "granted" for model in each.models("bootstrap")])
+        for each in (again, Retraining(plain))
+    )
+    assert share != other
+    pd.DataFrame({"factual": [3], "retraining/bootstrap": [share]}).to_csv(tmp_path / "scores.csv", index=False)
+    run: Any = SimpleNamespace(
+        path=tmp_path,
+        packed=False,
+        meta={"retrained": again.names, "scored": SCORED, "config": {"model": settings}},
+        space=SPACE,
+        classifier=training.done().classifier,
+        factuals=lambda: (POINTS.iloc[:1].set_axis([3]), {3: Label("granted")}),
+        rows=lambda: [{"factual": 3, "ce": k + 1, "row": row} for k, row in enumerate(POINTS.to_dict("records"))],
+    )
+    assert retrained.faults(run, ACCEPTED) == ([], 0)

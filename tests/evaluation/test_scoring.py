@@ -381,3 +381,16 @@ def test_optima_are_counted_per_answer(asked: Asked) -> None:
     told(run).to_csv(run.path / SCORES)
     (entry,) = Study.among("s", [run]).entries
     assert summary.line_of(entry)["optimal"] == 0.5
+
+
+@pytest.mark.parametrize(("bound", "gap"), [(1.3, 0.0), (1.0, 1.0), (2.0 + 1e-7, 0.0), (0.2, 1.0)])
+def test_a_fraction_of_a_point_is_a_whole_one(bound: float, gap: float, asked: Asked) -> None:
+    """Of two points and a relaxation's bound: the gap is of whole points."""
+    run = asked([(found(GRANTED), 0.1)], [(found({**GRANTED, "income": 90.0}), 0.1)])
+    ending = {"status": "FOUND", "seconds": 1.0, "fit_seconds": 0.1, "late": False}
+    points = (found(GRANTED), found({**GRANTED, "income": 90.0}))
+    explained = GroupExplanation(points, changed=(("income", "age"),) * 2, bound=bound)
+    run.append_group(group_line("g", (0, 1), explained, **ending))
+    for point, row in enumerate(run.rows()):
+        run.append([row | {"group": "g", "point": point}])
+    assert scoring.group_table(run).loc["g", "gap"] == gap

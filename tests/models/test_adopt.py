@@ -29,17 +29,19 @@ from support.sweep import runner
 from harness import check
 from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError
+from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.evaluation import checker
 from harness.library import pose
-from harness.models.adopt import adopt, assemble, from_file
+from harness.models.adopt import adopt, assemble, doubt, from_file
 from harness.models.files import checksum
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.dice import Dice
 from methods.nearest import Nearest
+from metrics import _example as loans
 
 ROOT = Path(__file__).parents[2]
 
@@ -371,3 +373,11 @@ def test_a_first_step_of_ones_own_is_given_what_it_takes(names: bool) -> None:
     model.fit(table if names else table.to_numpy(), labels)
     task = pose(table.assign(label=labels), "label", model)
     assert (task.problems[next(iter(task.problems))].classifier.predict(table) == labels).all()
+
+
+def test_of_one_number_alone_no_model_is_doubted() -> None:
+    """Nobody can be nearer to it than its mean is."""
+    model = LinearRegression().fit(loans.SPACE.encode(loans.TRAIN), np.arange(8.0))
+    classifier = Classifier(model, space_inputs(loans.SPACE), ())
+    assert doubt(classifier, loans.TRAIN, np.full(8, 3.0)) is None
+    assert doubt(classifier, loans.TRAIN, np.arange(8.0)[::-1]) is not None

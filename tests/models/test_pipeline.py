@@ -485,3 +485,11 @@ def test_a_regression_model_is_looked_into() -> None:
 def test_a_chain_that_is_a_constant_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="multiplied by 0"):
         Chain.of_steps("age", (("*", 0.0), ("+", 1.0)))
+
+
+def test_a_code_that_a_scaler_clips_is_no_affine_input() -> None:
+    """-1 stands for no income at all, and is not among what the scaler was fitted to."""
+    model = make_pipeline(MinMaxScaler(clip=True), LogisticRegression()).fit([[0.0], [100.0]], [0, 1])
+    for special, read in (((), True), ((-1.0,), False)):
+        feature = Feature("income", "continuous", scale=(0, 100), bounds=(0, 100), special=special)
+        assert (pipeline.describe(model, Space((feature,)), ["income"]).opaque is None) == read

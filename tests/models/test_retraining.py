@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -171,3 +171,23 @@ def test_models_are_trained_once_and_named(tmp_path: Path, monkeypatch: pytest.M
     second = Retraining(training(FOREST, cache=tmp_path))
     assert np.array_equal([scores(model) for model in second.models("bootstrap")], made)
     assert second.names == first.names
+
+
+def test_of_few_rows_at_least_one_is_left_out() -> None:
+    """1 % of 40 rows is none."""
+    seen: list[int] = []
+
+    class Counting(LogisticRegression):  # type: ignore[misc]
+        def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+            seen.append(len(X))
+            return super().fit(X, y)
+
+    Retraining(training(Counting(), frame=FRAME[:40], labels=LABELS[:40])).models("leave_out_1")
+    assert set(seen) == {39}
+
+
+def test_later_rows_of_one_number_train_no_model() -> None:
+    space, frame = Space((Feature("a", Kind.CONTINUOUS, scale=(0, 1)),)), pd.DataFrame({"a": np.linspace(0, 1, 40)})
+    own = Training(LinearRegression(), space, frame, np.arange(40.0), ())
+    assert Retraining(own, others=(frame[30:], np.full(10, 7.0)), later=True).models("later") == ()
+    assert len(Retraining(own, others=(frame[30:], np.arange(10.0)), later=True).models("later")) == 1

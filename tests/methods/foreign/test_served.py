@@ -97,3 +97,11 @@ def test_an_estimator_is_told_where_its_rule_is_the_models() -> None:
     other = replace(problem, classifier=replace(problem.classifier, threshold=0.3))
     with pytest.raises(UnsupportedError, match="by a threshold of its own"):
         Served(other)({"ask": "estimator"})
+
+
+def test_an_estimator_that_is_cut_elsewhere_is_not_told() -> None:
+    """As the inside of a vote or a calibration is, which says the second class from another output on."""
+    problem = problem_of(classifier("lr"), "yes")
+    other = replace(problem, classifier=replace(problem.classifier, cut=0.3))
+    with pytest.raises(UnsupportedError, match="by a threshold of its own"):
+        Served(other)({"ask": "estimator"})
