@@ -397,8 +397,8 @@ def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     if whole(person):
         if person not in rows.index:
             raise DatasetError(
-                f"there is no row {person} in the table; allowed: {rows.index.min()} to {rows.index.max()}, without "
-                f"the rows dropped as incomplete."
+                f"there is no row {person} in the table; allowed: {rows.index.min()} to {rows.index.max()}"
+                f"{', without the rows dropped as incomplete' * (len(rows) <= rows.index.max() - rows.index.min())}."
             )
         return rows.loc[[int(person)]], task.problem(int(person))
     frame = person.infer_objects() if isinstance(person, pd.DataFrame) else None

@@ -281,7 +281,9 @@ def test_errors_name_arguments(pipeline: Pipeline) -> None:
     with pytest.raises(HarnessError) as found:
         pose(constant.assign(age=np.where(FRAME["age"] > 30, np.inf, 1.0)), "approved", pipeline)
     assert not re.search(r"features\.\w+\.|model\.|dataset=", str(found.value))
-    with pytest.raises(HarnessError, match=r"name them in the model's order, such as classes=\['p', 'q'\]"):
+    with pytest.raises(
+        HarnessError, match=r"name them in the model's order: with classes=\['p', 'q'\] no is p and yes is q"
+    ):
         pose(FRAME.replace({"approved": {"no": "p", "yes": "q"}}), "approved", pipeline)
 
 

@@ -124,9 +124,11 @@ class _Parser:
             match = TOKEN.match(text, at)
             if match is None:
                 place = at + len(text[at:]) - len(text[at:].lstrip())
+                hint = "names other than words stand in `backticks`, categories in quotes"
+                if text[place] in "=<>!":
+                    hint = "comparisons are <=, >=, <, >, == and !="
                 raise DatasetError(
-                    f"the constraint {self.text!r} cannot be read at position {place + 1}, {text[place]!r}; names "
-                    f"other than words stand in `backticks`, categories in quotes."
+                    f"the constraint {self.text!r} cannot be read at position {place + 1}, {text[place]!r}; {hint}."
                 )
             kind = str(match.lastgroup)
             found.append(Token(kind, match[kind], match[0].strip(), match.start(kind) + 1))

@@ -175,13 +175,14 @@ class Relation:
     def __str__(self) -> str:
         return self.text
 
-    def broken_by(self, factual: pd.DataFrame) -> bool:
-        """Whether a factual breaks it; one about changes none does."""
-        return any(
-            not any(Row.of(literal, factual, relaxed=False).holds(factual)[0] for literal in clause)
-            for clause in self.clauses
-            if not any(literal.relative for literal in clause)
-        )
+    def broken_by(self, frame: pd.DataFrame) -> np.ndarray:
+        """Which decoded rows break it by themselves, bool, shape (rows,); one about changes none does."""
+        broken = np.zeros(len(frame), dtype=bool)
+        for clause in self.clauses if len(frame) else ():
+            if not any(literal.relative for literal in clause):
+                held = [Row.of(literal, frame.iloc[[0]], relaxed=False).holds(frame) for literal in clause]
+                broken |= ~np.any(held, axis=0)
+        return broken
 
     def rows(self, factual: pd.DataFrame) -> list[list[Row]]:
         """The clauses for a one-row factual, none of which it breaks by itself.

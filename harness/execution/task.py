@@ -123,11 +123,13 @@ def make_task(
         )
     targets = _targets(target, classifier, factuals)
     for relation in dataset.space.relations:
-        broken = [index for index in factuals.index if relation.broken_by(factuals.loc[[index]])]
-        if broken:
+        broken = factuals.index[relation.broken_by(factuals)]
+        if len(broken):
+            nobody = ", which no row of the table keeps: is it in other units?"
             logger.warning(
-                "%s: %d of %d factuals break '%s' themselves, such as %s; their answers may not break it further.",
+                "%s: %d of %d factuals break '%s' themselves, such as %s; their answers may not break it further%s",
                 dataset.name, len(broken), len(factuals), relation, broken[0],
+                nobody if relation.broken_by(dataset.frame).all() else ".",
             )  # fmt: skip
     train = dataset.frame.iloc[dataset.train]
     labels = dataset.labels[dataset.train]

@@ -28,6 +28,7 @@ from harness.models.runtime.estimators import RuntimeModel
 from harness.models.runtime.source import ModelSource, source_of
 from harness.models.scorecard import as_scorecard
 
+EXCHANGED = 0.45  # of two classes found less often than this, on average, each is likely called by the other's name
 SEVERAL = "it has several outputs, and one is explained; train a model for one target"
 
 
@@ -137,7 +138,11 @@ def doubt(classifier: Classifier, frame: pd.DataFrame, labels: np.ndarray) -> st
         found = [float(np.mean(said[labels == known] == known)) for known in pd.unique(labels)]
         if np.mean(found) > 1.0 / len(found) + VALUE_TIE or len(found) < 2:
             return None
-        what = f"finds the target's classes in {np.mean(found):.0%} of their rows, as saying one of them always does"
+        what = f"finds the target's classes in {np.mean(found):.0%} of their rows"
+        if len(found) == 2 and np.mean(found) < EXCHANGED:
+            other = f"with both of them exchanged in {1.0 - np.mean(found):.0%}"
+            return f"the model {what}, {other}: are they named in the model's own order?"
+        what += f", and who says one of them always, in {1.0 / len(found):.0%}"
     else:
         numbers = np.asarray(labels, dtype=float)
         if np.square(said - numbers).mean() < numbers.var() or numbers.var() == 0.0:
@@ -405,6 +410,8 @@ def _named(
         why = f"model.classes=[{listed}] must name each of {allowed} once, in the order of the model's {own_order}"
         return (), (), [why]
     if sorted(chosen) != sorted(by_name):
-        remedy = f"name them in the model's order, such as model.classes=[{','.join(map(str, classes))}]"
+        pairs = " and ".join(f"{value} is {meant}" for value, meant in zip(labels, classes, strict=True))
+        listed = ",".join(map(str, classes))
+        remedy = f"name them in the model's order: with model.classes=[{listed}] {pairs}"
         return (), (), [f"its classes are {own_order}, and those of the target {allowed}; {remedy}"]
     return labels, tuple(by_name[value] for value in chosen), []

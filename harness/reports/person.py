@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from harness.core.conflict import conflict_text
@@ -275,9 +276,12 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
     if explanation.conflict and not any(conflict_text(explanation.conflict) in note for note in notes):
         notes.append(f"These cannot hold together: {conflict_text(explanation.conflict)}.")
     context = explanation.context
-    broken = [str(relation) for relation in context.problem.space.relations if relation.broken_by(context.factual)]
-    if broken:
-        notes.append(f"The factual itself breaks {', '.join(broken)}; counterfactuals may not break it further.")
+    space, found = context.problem.space, [place for place, answer in enumerate(explanation.answers) if answer.row]
+    frame = space.frame(explanation.answers[place].row or {} for place in found)
+    for relation in (relation for relation in space.relations if relation.broken_by(context.factual).any()):
+        still = ", ".join(names[found[place]] for place in np.flatnonzero(relation.broken_by(frame)))
+        also = f", and so {'do' if ',' in still else 'does'} {still}" if still else ""
+        notes.append(f"The factual itself breaks {relation}{also}; counterfactuals may not break it further.")
     return notes
 
 

@@ -309,3 +309,19 @@ def test_what_cannot_be_read_is_said_with_its_place(text: Any, words: str) -> No
     with pytest.raises(DatasetError) as fault:
         read(text)
     assert words in str(fault.value)
+
+
+def test_rows_that_break_a_relation_are_told_together() -> None:
+    """Each by itself, as one row after another; one about changes nobody breaks, and of no rows none does."""
+    frame = pd.DataFrame({"a": [1, 2, 3, 4], "k": [0, 1, 0, 1]})
+    known = {"a": Feature("a", "integer", scale=(1, 4)), "k": Feature("k", "binary", (0, 1))}
+    for text, broken in {
+        "a >= 3": [True, True, False, False],
+        "if k == 1 then a > 2": [False, True, False, False],
+        "a <= 3 * k + 1": [False, False, True, False],
+        "if a changes then k changes": [False] * 4,
+    }.items():
+        relation = parse_relation(text, known)
+        assert relation.broken_by(frame).tolist() == broken, text
+        assert [bool(relation.broken_by(frame.iloc[[place]])[0]) for place in range(4)] == broken
+        assert relation.broken_by(frame.iloc[:0]).tolist() == []

@@ -17,6 +17,7 @@ from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Kind
 from harness.core.target import Interval, Label
 from harness.data import Source, data_folder, load_dataset, parse_target
+from harness.data.gaps import Gaps
 from harness.data.load import _classes
 from harness.data.sources import RAW
 
@@ -566,3 +567,10 @@ def test_what_gaps_do_not_fit(load, arguments, parts):
         load(with_gaps("age"), missing="value", **arguments)
     for part in parts:
         assert part in str(error.value)
+
+
+@pytest.mark.parametrize(("remedy", "filler"), [("median", 3.0), ("mean", 3.0), ("most_frequent", 3)])
+def test_special_codes_fill_no_gap(remedy: str, filler: float) -> None:
+    """Of -9, -9, -9, -9, 3, 3 in training."""
+    values = pd.Series([-9, -9, -9, -9, 3, 3, None, 8], dtype=float)
+    assert Gaps("height", remedy).filler(values, Kind.CONTINUOUS, np.arange(7), (-9.0,)) == filler

@@ -540,3 +540,10 @@ def test_every_limit_that_is_broken_is_named() -> None:
     question = loans.factual, space, loans.linear.classifier, loans.linear.target, claim
     found = checker.examine({"row": values, "objective": None}, *question)
     assert found["limits"] == ["l0", "delta"]
+
+
+def test_a_gap_is_not_filled_by_a_special_code() -> None:
+    """Which lies within bounds where these have no upper end."""
+    amount = Feature("x", "continuous", scale=(0, 10), bounds=(0, np.inf), special=(9999.0,))
+    assert checker.permitted(amount, np.nan, 9998.0)
+    assert not checker.permitted(amount, np.nan, 9999.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
-from functools import cache
+import warnings
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -274,3 +275,105 @@ def test_a_region_beside_its_row_in_one_number_is_broken() -> None:
     for least, word in ((0.6, HOLDS), (0.8, BROKEN)):
         region = {"x": (least, 0.9), "y": (0.4, 0.6)}
         assert verdict(space, classifier, Label("high"), row, region) == word
+
+
+@pytest.mark.parametrize("label", ["low", "high"])
+def test_a_probability_with_one_end_is_of_its_own_class(label: str) -> None:
+    """At least 0.6 for a class: the region ends there, and not where the other class has so much."""
+    space = Space((Feature("x", "continuous", scale=(-9.0, 9.0)),))
+    fitted = LogisticRegression().fit([[-1.0], [1.0]], [0, 1])
+    fitted.coef_, fitted.intercept_ = np.array([[18.0]]), np.array([-9.0])  # of x scaled to 0 and 1: the score is x
+    classifier = Classifier(fitted, space_inputs(space), classes=("low", "high"))
+    way = 1.0 if label == "high" else -1.0
+    end, far = way * np.log(0.6 / 0.4), way * 3.0
+    for beyond, word in ((0.001, HOLDS), (-0.001, BROKEN)):
+        region = {"x": tuple(sorted((end + way * beyond, far)))}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(regions, "DRAWS", 0)
+            assert verdict(space, classifier, Probability(label, 0.6, 1.0), {"x": 0.5 * (end + far)}, region) == word
+
+
+def squashed(weights: list[float], intercept: float) -> tuple[Space, Classifier]:
+    """``high`` where ``tanh(weights @ x + intercept) < 0``, of a family that no algorithm settles."""
+    space = Space(tuple(Feature(f"x{k}", "continuous", scale=(0.0, 1.0)) for k in range(len(weights))))
+    fitted = MLPClassifier((1,), activation="tanh", max_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted.fit(np.eye(2, len(weights)), [0, 1])
+    fitted.coefs_ = [np.array(weights)[:, None], np.array([[-1.0]])]
+    fitted.intercepts_ = [np.array([intercept]), np.array([0.0])]
+    return space, Classifier(fitted, space_inputs(space), classes=("low", "high"))
+
+
+def test_corners_are_asked_about_whatever_the_model() -> None:
+    """Of a box of five numbers, only what is next to one corner is refused, and no algorithm knows the model."""
+    space, classifier = squashed([1.0] * 5, -4.9)
+    row, region = dict.fromkeys(space.names, 0.5), dict.fromkeys(space.names, (0.0, 1.0))
+    assert verdict(space, classifier, Label("high"), row, region) == BROKEN
+    assert verdict(space, classifier, Label("high"), row, dict.fromkeys(space.names, (0.0, 0.98))) == UNCHECKED
+
+
+def linear(weights: np.ndarray, label: str) -> tuple[Space, Classifier]:
+    """A score of ``weights @ (x - 0.5)`` for a class."""
+    space = Space(tuple(Feature(f"x{k}", "continuous", scale=(0.0, 1.0)) for k in range(len(weights))))
+    fitted, way = LogisticRegression().fit(np.eye(2, len(weights)), [0, 1]), 1.0 if label == "high" else -1.0
+    fitted.coef_, fitted.intercept_ = way * weights[None], np.array([-0.5 * way * weights.sum()])
+    return space, Classifier(fitted, space_inputs(space), classes=("low", "high"))
+
+
+@pytest.mark.parametrize("label", ["low", "high"])
+def test_a_ball_is_asked_about_along_the_slope_on_either_side(label: str) -> None:
+    """Of twenty numbers, where neither an axis nor chance leads as far down as the slope does."""
+    weights = 0.5 ** np.arange(20.0)
+    space, classifier = linear(weights, label)
+    row = dict.fromkeys(space.names, 0.5) | {"x0": 0.6}  # 0.1 above the threshold
+    for share, word in ((0.98, HOLDS), (1.02, BROKEN)):
+        rho = share * 0.1 / np.linalg.norm(weights)
+        region = {name: (value - rho / np.sqrt(20), value + rho / np.sqrt(20)) for name, value in row.items()}
+        assert verdict(space, classifier, Label(label), row, region, {"rho": rho, "norm": "l2"}) == word
+
+
+def test_the_box_in_a_ball_is_as_wide_as_its_root_says() -> None:
+    """Of four numbers half the radius, and no less."""
+    space, classifier = linear(np.ones(4), "high")
+    row = dict.fromkeys(space.names, 0.9)
+    for share, word in ((0.5, HOLDS), (0.49, BROKEN)):
+        region = dict.fromkeys(space.names, (0.9 - share * 0.1, 0.9 + share * 0.1))
+        assert verdict(space, classifier, Label("high"), row, region, {"rho": 0.1, "norm": "l2"}) == word
+
+
+def test_a_margin_that_is_not_settled_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three classes there are two margins: the second one holds, of the first one nothing is known."""
+    classifier = classified("mlp_deep", 3)
+    row, target = questions(classifier, 1)[0]
+    for answers, word in (([None, True], UNCHECKED), ([True, None], UNCHECKED), ([True, True], HOLDS)):
+        told = iter(answers)
+        monkeypatch.setattr(region_network, "_worst", lambda *_, told=told: next(told))
+        assert verdict(SPACE, classifier, target, row, boxed(row, 1e-6)) == word
+
+
+@pytest.mark.parametrize("name", ["cart", "gbm", "hgb"])
+def test_a_sum_that_says_invalid_is_no_proof_where_the_model_accepts(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where no number lies between two thresholds: then nothing is settled."""
+    classifier = classified(name)
+    monkeypatch.setattr(region_box.Box, "invalid", lambda *_: False)
+    said = [verdict(SPACE, classifier, target, row, boxed(row, 0.9)) for row, target in questions(classifier, 3)]
+    assert said == [UNCHECKED] * 3
+
+
+def test_a_bound_below_zero_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By more than the solver's tolerances, where the point that it found is valid."""
+    classifier, solve = classified("mlp_deep"), region_network.milp
+    row, target = questions(classifier, 1)[0]
+    margin = abs(float(classifier.raw(SPACE.frame([row]))[0]) - classifier.raw_threshold)
+
+    def ended(cost: np.ndarray, *, below: float, **more: Any) -> Any:
+        found = solve(cost, **more)
+        found.fun = found.mip_dual_bound = found.fun - margin - below
+        return found
+
+    for below, word in ((0.0, HOLDS), (3e-4, UNCHECKED)):
+        monkeypatch.setattr(region_network, "milp", partial(ended, below=below))
+        assert verdict(SPACE, classifier, target, row, boxed(row, 1e-8)) == word

@@ -394,3 +394,10 @@ def test_a_fraction_of_a_point_is_a_whole_one(bound: float, gap: float, asked: A
     for point, row in enumerate(run.rows()):
         run.append([row | {"group": "g", "point": point}])
     assert scoring.group_table(run).loc["g", "gap"] == gap
+
+
+def test_where_all_have_what_is_wanted_they_are_counted(asked: Asked) -> None:
+    """People left out are counted nowhere, but where there is nobody else."""
+    content = Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=SATISFIED)
+    assert scoring.outcome(asked([(content, 0.0)], [(content, 0.0)]))["status"] == {"UNSUPPORTED": 2}
+    assert scoring.outcome(asked([(content, 0.0)], [(found(GRANTED), 0.1)]))["status"] == {"FOUND": 1}

@@ -37,3 +37,10 @@ def test_a_groups_optimum_is_of_its_number_of_points(grouped: bool, tmp_path: Pa
 def test_an_answer_at_its_limit_is_in_time(tmp_path: Path) -> None:
     run = started(tmp_path, loans.problem, loans.factual, [GRANTED], time_limit=TIMING["seconds"])
     assert [said for said in _mistold(run) if "late" in said] == []
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), -1.0])
+def test_seconds_without_end_are_none(seconds: float, tmp_path: Path) -> None:
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED])
+    run.append([run.rows()[0] | {"fit_seconds": seconds}])
+    assert "1 questions took no time that there is" in _mistold(run)

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier
@@ -18,7 +18,7 @@ from support.weight_corners import ALL, DELTA, GRID, INPUTS, SPACE, least, posed
 from harness.certificate import proven, weight_box
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
-from harness.core.inputs import Affine, Indicator, Input, Lookup, Step
+from harness.core.inputs import Affine, Indicator, Input, Lookup, Step, space_inputs
 from harness.core.method import Deadline
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
@@ -248,3 +248,14 @@ def test_refusals_and_wrong_values() -> None:
             CeOcl(delta=wrong)
     with pytest.raises(ValueError, match="labelled"):
         CeOcl(delta=0.1, hull="hard", hull_points="predicted")
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_an_intercept_that_is_not_fitted_does_not_change(fit_intercept: bool) -> None:
+    """A score of 10 a: at a = 0.5 it falls by 0.5 delta, and by delta more where there is an intercept."""
+    space = Space((Feature("a", "continuous", scale=(0.0, 1.0)),))
+    fitted = LogisticRegression(fit_intercept=fit_intercept).fit([[0.0], [1.0]], [0, 1])
+    fitted.coef_, fitted.intercept_ = np.array([[1.0]]), np.zeros(1)
+    model = Classifier(fitted, space_inputs(space), classes=("no", "yes"))
+    assert withstands(space, model, Label("yes"), {"a": 0.5}, 0.3)
+    assert withstands(space, model, Label("yes"), {"a": 0.5}, 0.9) is not fit_intercept

@@ -381,3 +381,18 @@ def test_of_one_number_alone_no_model_is_doubted() -> None:
     classifier = Classifier(model, space_inputs(loans.SPACE), ())
     assert doubt(classifier, loans.TRAIN, np.full(8, 3.0)) is None
     assert doubt(classifier, loans.TRAIN, np.arange(8.0)[::-1]) is not None
+
+
+def test_of_exchanged_classes_the_exchange_is_asked_about() -> None:
+    """A model that is right of nearly all, its classes called by each other's name; one that knows nothing is not."""
+    model = LogisticRegression().fit(loans.SPACE.encode(loans.TRAIN), np.asarray(loans.LABELS) == "granted")
+    right, wrong = (Classifier(model, space_inputs(loans.SPACE), order) for order in (("a", "b"), ("b", "a")))
+    labels = right.predict(loans.TRAIN)
+    assert doubt(right, loans.TRAIN, labels) is None
+    said = doubt(wrong, loans.TRAIN, labels)
+    assert said is not None
+    assert "in 0% of their rows, with both of them exchanged in 100%: are they named in the model's own order?" in said
+    one = loans.TRAIN.assign(**loans.TRAIN.iloc[0])  # of everybody it says the same
+    said = doubt(wrong, one, labels)
+    assert said is not None
+    assert "in 50% of their rows, and who says one of them always, in 50%: was it trained on" in said

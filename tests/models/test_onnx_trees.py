@@ -36,3 +36,20 @@ def test_each_leaf_has_the_weights_that_name_it() -> None:
 def test_a_list_that_is_cut_short_is_a_sentence(name: str, classes: list[int]) -> None:
     with pytest.raises(UnsupportedError, match="lists attributes of leaves of different lengths"):
         read(**{"classlabels_int64s": classes, name: STUMP[name][:2]})
+
+
+def test_a_mean_of_trees_is_read_of_regressors_too() -> None:
+    """Of two trees each leaf counts half."""
+    nodes = {name: STUMP[name] * 2 for name in STUMP if name.startswith("nodes_")} | {
+        "nodes_treeids": [0] * 3 + [1] * 3
+    }
+    leaves = {"target_treeids": [0, 0, 1, 1], "target_nodeids": [1, 2] * 2, "target_ids": [0] * 4}
+    given = {**nodes, **leaves, "target_weights": [1.0, 2.0, 4.0, 8.0], "n_targets": 1}
+
+    def compared(features: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return features, thresholds, np.zeros(len(features), dtype=bool)
+
+    for aggregate, share in ((b"SUM", 1.0), (b"AVERAGE", 0.5)):
+        found = tree_ensemble("TreeEnsembleRegressor", {**given, "aggregate_function": aggregate}, True, compared)
+        values = [sorted(tree.value[tree.left < 0].ravel().tolist()) for tree in found.trees]
+        assert values == [[share, 2 * share], [4 * share, 8 * share]]

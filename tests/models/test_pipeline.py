@@ -493,3 +493,26 @@ def test_a_code_that_a_scaler_clips_is_no_affine_input() -> None:
     for special, read in (((), True), ((-1.0,), False)):
         feature = Feature("income", "continuous", scale=(0, 100), bounds=(0, 100), special=special)
         assert (pipeline.describe(model, Space((feature,)), ["income"]).opaque is None) == read
+
+
+def test_what_the_largest_value_clips_is_named() -> None:
+    """The largest income of training is less than what a person may have."""
+    frame = as_read(rows(150, seed=1))
+    model = make_pipeline(MaxAbsScaler(clip=True), DecisionTreeClassifier()).fit(frame[["income"]], labels(frame))
+    opaque = pipeline.describe(model, SPACE, ("income",))[3]
+    assert opaque is not None
+    assert "clips income, which may be from 0 to 100" in opaque
+
+
+def test_a_sparse_union_is_scaled_as_scikit_learn_does() -> None:
+    """With one part sparse all of it is, and is multiplied with 1 / scale, to the last bit."""
+    union = FeatureUnion(
+        [
+            ("a", make_column_transformer((MinMaxScaler(), NUMBERS))),
+            ("b", make_column_transformer((OneHotEncoder(), TEXTS), sparse_threshold=1.0)),
+        ]
+    )
+    transformer = make_pipeline(union, StandardScaler(with_mean=False)).fit(as_read(rows(150, seed=1)))
+    frame = rows(80, seed=10)
+    expected = dense(transformer.transform(as_read(frame)))
+    np.testing.assert_array_equal(inside(transformer).matrix(frame), expected)

@@ -398,3 +398,27 @@ def test_a_run_is_judged_by_its_copy_of_the_file(tmp_path: Path, stem: str) -> N
     assert type(again.classifier.estimator) is type(task.classifier.estimator)
     np.testing.assert_array_equal(again.classifier.score(factuals), task.classifier.score(factuals))
     assert [row["verdict"] for row in checker.judge(again)] == ["accepted"] * 3
+
+
+def test_a_batch_normalization_has_an_epsilon_of_its_own() -> None:
+    """1e-5 where the file has none, which counts beside a variance of 1e-4."""
+    ones = {"scale": [1.0, 2.0], "shift": [0.5, 0.0], "mean": [0.0, 1.0], "variance": [1e-4, 1e-4]}
+    constants = [
+        onnx.numpy_helper.from_array(np.array(values, dtype=np.float32), name) for name, values in ones.items()
+    ]
+    constants.append(onnx.numpy_helper.from_array(np.array([[1.0], [-2.0]], dtype=np.float32), "W"))
+    nodes = [helper.make_node("BatchNormalization", ["X", *ones], ["n"]), helper.make_node("MatMul", ["n", "W"], ["s"])]
+    known = two(model_of(nodes, 2, [("s", FLOAT, [None, 1])], constants), scores="logits")
+    assert known.opaque is None
+
+
+@pytest.mark.parametrize(("intercepts", "own"), [([-0.5, 0.5], False), ([-0.5, 1.5], True)])
+def test_two_scores_are_one_only_where_they_are_opposite(intercepts: list[float], own: bool) -> None:
+    """Two logistic scores with opposite weights and other intercepts are not 1 together, which is said."""
+    linear = helper.make_node(
+        "LinearClassifier", ["X"], ["l", "p"], domain="ai.onnx.ml", coefficients=[-1.0, 2.0, 1.0, -2.0],
+        intercepts=intercepts, classlabels_ints=[0, 1], post_transform="LOGISTIC", multi_class=0,
+    )  # fmt: skip
+    opaque = two(model_of([linear], 2, [("l", onnx.TensorProto.INT64, [None]), ("p", FLOAT, [None, 2])])).opaque
+    assert (opaque is not None) is own
+    assert not own or "gives each class a probability of its own" in str(opaque)

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from harness.core.doubts import doubts
 from harness.solvers import highs, program
-from harness.solvers.cover import Cover
+from harness.solvers.cover import Cover, assign
 from harness.solvers.highs import RUNS, Linear, Solution, confirmed
 from harness.solvers.program import Compiled, Program
 
@@ -163,3 +163,17 @@ def test_covers_and_infeasible_programs_are_confirmed(monkeypatch: pytest.Monkey
         assert len(met) == 2
         assert not compiled.solve(cost, 10.0, confirm=False).unconfirmed
         assert len(met) == 2
+
+
+@pytest.mark.parametrize(("below", "infeasible"), [(5.0, False), (4.0, True)])
+def test_places_cost_no_more_than_is_said(below: float, infeasible: bool) -> None:
+    assert assign(1, [(np.array([0]), np.array([5.0]))], 10.0, 1, below).infeasible is infeasible
+
+
+def test_a_bound_that_nobody_confirmed_closes_no_gap() -> None:
+    """It ends a step below the value that is known; what is proven is as it is."""
+    point = np.zeros(1)
+    assert Solution(point, 5.0, 4.5).limit(5.0, 1.0) == 4.0
+    assert Solution(point, 5.0, 3.0).limit(5.0, 1.0) == 3.0
+    assert Solution(point, 5.0, 4.5).limit(math.inf, 1.0) == 4.5
+    assert Solution(point, 5.0, 5.0).limit(5.0, 1.0) == 5.0

@@ -72,3 +72,11 @@ def test_a_point_without_multipliers_has_no_bound(monkeypatch: pytest.MonkeyPatc
     found = lp.prove(np.ones(2), 10.0)
     assert found.x is not None
     assert found.bound == -math.inf
+
+
+def test_seconds_are_of_each_run() -> None:
+    """HiGHS counts those of all runs of a solver: the limit is that much later."""
+    lp, set_to = Lp(np.zeros(1), np.ones(1)), dict[str, float]()
+    lp._solver = SimpleNamespace(getRunTime=lambda: 100.0, setOptionValue=set_to.__setitem__, run=lambda: None)
+    lp._run(2.0)
+    assert set_to == {"time_limit": 102.0}

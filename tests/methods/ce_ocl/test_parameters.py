@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 from support.enumeration import ask
+from support.weight_corners import posed as weighed
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
@@ -18,6 +19,8 @@ from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.store.codec import from_plain, to_plain
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.parameters import WIDE
+from methods.milp.supports import support_points
 
 
 @pytest.mark.parametrize(
@@ -67,3 +70,17 @@ def test_a_proof_for_the_first_of_several_enlargements_says_so() -> None:
     assert stored[0] == stored[1]
     plain, listed = (from_plain(json.loads(text)) for text in stored[1:])
     assert (plain.domain, listed.domain) == ({}, {"epsilon": (0.0, 0.1)})
+
+
+@pytest.mark.parametrize("penalty", [1.0, 4.0])
+def test_outside_comes_after_inside_whatever_changes_cost(penalty: float) -> None:
+    """To enter costs more than every feature's change at 0.5, and any distance."""
+    problem = weighed("lr", "scaled", "yes", 0)
+    objective = CeOcl(hull="fallback", alpha=0.5, penalty=penalty).objective(problem)
+    (slack,) = (term for term in objective.terms if "entry" in term.params)
+    columns = support_points(problem, "labelled").shape[1]
+    free = CeOcl(hull="fallback", alpha=0.0, penalty=penalty).objective(problem)
+    (without,) = (term for term in free.terms if "entry" in term.params)
+    assert penalty * without.params["entry"] >= columns
+    assert penalty * (slack.params["entry"] - without.params["entry"]) == pytest.approx(0.5 * 3)
+    assert penalty * slack.params["entry"] == pytest.approx(0.5 * 3 + WIDE * columns)

@@ -81,3 +81,24 @@ def test_what_is_refused() -> None:
         Proplace(0)
     with pytest.raises(ValueError, match="delta is 2"):
         Proplace(1, 2)
+
+
+def test_a_row_that_is_there_twice_spans_no_more() -> None:
+    """The nearest three are three points, however often each is in the training rows."""
+    problem = posed("lr", "scaled", "yes", 0)
+    twice = replace(problem, train=problem.train.loc[problem.train.index.repeat(4)], labels=problem.labels.repeat(4))
+    factual = GRID.loc[~problem.valid(GRID)].iloc[[0]]
+    once, again = (Proplace(3, DELTA).fit(one).region(factual) for one in (problem, twice))
+    assert len(once) > 2
+    assert again.to_dict("records") == once.to_dict("records")
+
+
+def test_rows_with_the_same_special_code_span_a_region() -> None:
+    """Whoever has a code may not come to it, and keeps it: rows that have it, too, are within reach."""
+    problem = posed("lr", "scaled", "yes", 0)
+    coded = replace(problem, space=SPACE.replace({"a": {"special": (-1,)}}), train=problem.train.assign(a=-1))
+    fitted = Proplace(3, DELTA).fit(coded)
+    factual = GRID.iloc[[0]].assign(a=-1)
+    assert len(fitted.robust)
+    assert len(fitted.region(factual)) == 1 + min(3, len(fitted.robust))
+    assert len(fitted.region(factual.assign(a=2))) == 1

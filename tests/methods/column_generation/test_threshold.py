@@ -198,3 +198,12 @@ def test_an_end_on_either_side_is_taken_and_two_are_not() -> None:
     is_the_fewest_changes(answer, unlikely, row, 2)
     assert "one end" in str(method.refuses(replace(problem, target=Probability("good", 0.3, 0.4))))
     assert "probabilities" in str(method.refuses(replace(posed("svm"), target=Probability("good", 0.3, 1.0))))
+
+
+def test_a_probability_of_just_the_threshold_is_enough() -> None:
+    """Of (1, 1), at one more than the tie; a little more than it has is not."""
+    problem, point = beside_ties(1.0, "good"), {"a": 1, "b": 1}
+    has = float(problem.classifier.probability(PAIR.frame([point]), "good")[0])
+    for threshold, enough in ((has, True), (float(np.nextafter(has, 1.0)), False)):
+        fitted = ColumnGeneration(2, threshold=threshold).fit(problem)
+        assert fitted.accepted([point]).tolist() == [enough]

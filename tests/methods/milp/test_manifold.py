@@ -39,8 +39,11 @@ from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.milp import manifold
+from methods.milp.cost import Cost
 from methods.milp.hull import Hull, Shares
 from methods.milp.manifold import Manifold
+from methods.milp.supports import supports
+from metrics._example import problem as loans_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -480,3 +483,21 @@ def test_clusters_are_those_of_k_means() -> None:
     assert set(clustered(points, 1)) == {0}
     assert set(clustered(points, 4)) == {0, 1, 2, 3}
     assert list(clustered(points[:3], 5)) == [0, 1, 2]
+
+
+def test_rows_of_a_hull_are_labelled_and_predicted() -> None:
+    """Of ``both`` each is as wanted by its label and by the model; the labels here are turned for every other row."""
+    labels = loans_problem.reference_labels.copy()
+    labels[::2] = np.where(labels[::2] == "granted", "refused", "granted")
+    posed = replace(loans_problem, reference=loans_problem.reference, reference_labels=labels)
+    labelled, predicted = labels == "granted", loans_problem.valid(loans_problem.reference)
+    assert (labelled != predicted).any()
+    expected = {"labelled": labelled, "predicted": predicted, "both": labelled & predicted}
+    for which, rows in expected.items():
+        assert supports(posed, which).tolist() == rows.tolist()
+
+
+def test_a_budget_is_less_what_any_change_costs() -> None:
+    """Of 5, where a change alone costs 2 and a unit 1, the gap is at most 3."""
+    assert Cost(2.0, 1.0, 0.0, budget=5.0).radius == 3.0
+    assert Cost(6.0, 1.0, 0.0, budget=5.0).radius == 0.0
