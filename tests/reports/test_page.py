@@ -529,6 +529,9 @@ def test_a_test_is_told_with_its_data_sets() -> None:
     near = Criterion("proximity", "distance/gower", "lower")
     standing = Standing(near, ranks, statistics.friedman(ranks), {}, frozenset())
     assert how(standing) == "Friedman p = 0.0067 over 5 data sets, then Nemenyi"
+    shared = replace(standing, places={"a": 1, "b": 1, "c": 3})
+    assert how(shared) == "Friedman p = 0.0067 over 5 data sets, then Nemenyi; 2 methods share the first place"
+    assert how(replace(shared, places={"a": 1, "b": 2, "c": 2})) == how(standing)
     assert how(replace(standing, test=None, places={"a": 1})) == "paired comparisons of this one task"
     assert how(replace(standing, test=None)) == "mean ranks, not tested over data sets"
 

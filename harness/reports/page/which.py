@@ -22,6 +22,7 @@ MEANINGS = {
     SECONDS: "to the last answer of a question",
 }
 COLUMNS = (Column("place"), Column("methods"))
+BY_RANK, OF_SOME = "by mean rank", "by mean rank, of some tasks"
 NOT_TESTED = "not tested"  # of who has no rank in some task
 
 
@@ -72,10 +73,11 @@ def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: 
     said = {name: f"rank {means[name]:.2f}{beside(standing, found, name)}, " for name in kept}
     lines: dict[str, list[str]] = {}
     for name in kept:
-        lines.setdefault(place_of(standing, name) if standing.places else "by mean rank", []).append(name)
+        ranked = BY_RANK if _ranked(found, name) == _tasks(found) else OF_SOME
+        lines.setdefault(place_of(standing, name) if standing.places else ranked, []).append(name)
     rows = [
         [place, _listed([(names(name), said[name] + covered[name]) for name in those])]
-        for place, those in sorted(lines.items(), key=lambda line: line[0] == NOT_TESTED)
+        for place, those in sorted(lines.items(), key=lambda line: line[0] in (NOT_TESTED, OF_SOME))
     ]
     if few := [str(name) for name in means.index if name in standing.too_few]:
         texts = _listed([(names(name), covered[name]) for name in few])
@@ -96,8 +98,12 @@ def beside(standing: Standing, found: list[Contest], name: str) -> str:
     first, ranked = first_in(standing, found, name), _ranked(found, name)
     if first:
         return f", first in {first}"
-    all_ranked = sum(contest.mean_ranks.notna().any() for contest in found)
-    return f", {ranked} of {all_ranked} tasks" if ranked < all_ranked else ""
+    return f", {ranked} of {_tasks(found)} tasks" if ranked < _tasks(found) else ""
+
+
+def _tasks(found: Sequence[Contest]) -> int:
+    """In how many tasks any method has a rank."""
+    return sum(contest.mean_ranks.notna().any() for contest in found)
 
 
 def _ranked(found: Sequence[Contest], name: str) -> int:
@@ -145,7 +151,9 @@ def _listed(methods: list[tuple[Markup, str]]) -> Markup:
 def how(standing: Standing) -> str:
     """Where the places come from."""
     if standing.test is not None:
-        return f"Friedman p = {standing.test.p:.2g} over {len(standing.ranks)} data sets, then Nemenyi"
+        first = sum(place == 1 for place in standing.places.values())
+        shared = f"; {first} methods share the first place" if first > 1 else ""
+        return f"Friedman p = {standing.test.p:.2g} over {len(standing.ranks)} data sets, then Nemenyi{shared}"
     return "paired comparisons of this one task" if standing.places else "mean ranks, not tested over data sets"
 
 

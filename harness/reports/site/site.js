@@ -192,7 +192,10 @@ const site = (() => {
     await chart(shown, view, by);
   };
 
-  /** The methods of a view by a requirement: those that answer too few, or have no rank, come last. */
+  /** Whose rank stands beside others' as it is: 0; 1 where it is of some of the tasks only, 2 where too few are answered. */
+  const apart = (line, view) => (line.few ? 2 : Number(line.took < view.tasks));
+
+  /** The methods of a view by a requirement: those of some tasks only, and who answers too few, come last. */
   function board(shown, view, by, seeing) {
     const { better, meaning } = shown.criteria[by];
     const ranked = view?.by[by] ?? { how: "no two methods have a number here, so there is nothing to compare", lines: [] };
@@ -201,7 +204,7 @@ const site = (() => {
     const rest = Object.keys(own).filter((place) => !ranked.lines.some((line) => line.method === Number(place)));
     const unranked = rest.map((place) => ({ method: Number(place), rank: [null], place: "–", first: "", blocks: "" }));
     const lines = [...ranked.lines, ...unranked].map((line) => ({ ...own[line.method], ...line }));
-    lines.sort((a, b) => a.few - b.few);
+    lines.sort((a, b) => apart(a, view) - apart(b, view));
     const single = view?.tasks === 1;
     const plain = (text, key) => ({ text, number: true, cell: (line) => [digits(line[key]), line[key] ?? ""] });
     const cover = ({ coverage, least }) => (single || least === coverage[0] ? interval(coverage) : `${digits(coverage[0])}, least ${digits(least)}`);
@@ -223,7 +226,7 @@ const site = (() => {
     if (single) columns.push(plain("filled", "filled"), plain("validity", "validity"));
     const rows = lines.map((line) => columns.map((column) => column.cell(line)));
     const none = element("p", {}, "Every method refuses this, or none was asked about this model and data set.");
-    document.getElementById("table").replaceChildren(lines.length ? table(columns, rows, lines.map((line) => (line.few ? "few" : ""))) : none);
+    document.getElementById("table").replaceChildren(lines.length ? table(columns, rows, lines.map((line) => (apart(line, view) ? "few" : ""))) : none);
   }
 
   /** The pairs of a single task as the report has them, open where too few questions are common. */
@@ -251,10 +254,13 @@ const site = (() => {
     const against = offer("against", "chart", [["", "ranks with intervals"], ...others.map((name) => [name, `ranks by two: against ${name}`])]);
     const ranks = (name) => new Map((view?.by[name]?.lines ?? []).map((line) => [line.method, line.rank]));
     const second = ranks(against);
-    const values = [...ranks(by)].filter(([place, [rank]]) => rank !== null && (!against || typeof second.get(place)?.[0] === "number")).map(([place, [rank, low, high]]) => ({
-      method: shown.methods[place], rank, low, high, second: second.get(place)?.[0], answers: view.methods[place].few ? "too few" : "enough", coverage: view.methods[place].coverage[0],
-    }));
-    values.sort((a, b) => (a.answers === "too few") - (b.answers === "too few"));
+    const values = [...ranks(by)].filter(([place, [rank]]) => rank !== null && (!against || typeof second.get(place)?.[0] === "number")).map(([place, [rank, low, high]]) => {
+      const [method, own] = [shown.methods[place], view.methods[place]];
+      const kind = apart(own, view);
+      const tasks = `${own.took} of ${view.tasks} tasks`;
+      return { method, label: kind === 1 ? `${method}, ${tasks}` : method, kind, rank, low, high, second: second.get(place)?.[0], tasks, answers: own.few ? "too few" : "enough", coverage: own.coverage[0] };
+    });
+    values.sort((a, b) => a.kind - b.kind);
     drawn?.finalize();
     drawn = undefined;
     const place = document.getElementById("chart");
@@ -262,9 +268,9 @@ const site = (() => {
     if (values.length) drawn = await vegaEmbed(place, { ...(against ? scatter(by, against, values, shown, place.clientWidth) : intervals(by, values, place.clientWidth)), data: { values } }, { actions: false, renderer: "svg" });
   }
 
-  const few = "datum.answers === 'too few'";
-  const grey = { condition: { test: few, value: "#767676" }, value: "#0072B2" };
-  const spot = (values, titles) => Object.entries(titles).filter(([field]) => values.some((each) => each[field] !== null)).map(([field, title]) => ({ field, title, ...(field === "method" || field === "answers" ? {} : { format: ".3" }) }));
+  const [some, few] = ["datum.kind === 1", "datum.kind === 2"];
+  const grey = { condition: { test: "datum.kind > 0", value: "#767676" }, value: "#0072B2" };
+  const spot = (values, titles) => Object.entries(titles).filter(([field]) => values.some((each) => each[field] !== null)).map(([field, title]) => ({ field, title, ...(["method", "tasks", "answers"].includes(field) ? {} : { format: ".3" }) }));
   const share = (field, title) => ({ field, type: "quantitative", scale: { domain: [0, 1] }, title });
 
   /** Each method's rank with its interval, as the table has them. */
@@ -274,15 +280,15 @@ const site = (() => {
       description: `Ranks of ${values.length} methods by ${by}, with intervals of 95 %; the table above has the numbers.`,
       width: "container",
       height: 18 * values.length,
-      encoding: { y: { field: "method", type: "nominal", sort: null, title: null, axis: { labelLimit: width / 3 } } },
+      encoding: { y: { field: "label", type: "nominal", sort: null, title: null, axis: { labelLimit: width / 3 } } },
       layer: [
         { mark: { type: "rule", strokeWidth: 3 }, encoding: { x: { ...rank, field: "low" }, x2: { field: "high" }, color: grey } },
-        { mark: { type: "point", filled: true, opacity: 1, size: 60 }, encoding: { x: rank, color: grey, shape: { condition: { test: few, value: "diamond" }, value: "circle" }, tooltip: spot(values, { method: "method", rank: "rank", low: "from", high: "to", coverage: "coverage", answers: "answers" }) } },
+        { mark: { type: "point", filled: true, opacity: 1, size: 60 }, encoding: { x: rank, color: grey, shape: { condition: [{ test: few, value: "diamond" }, { test: some, value: "triangle-up" }], value: "circle" }, tooltip: spot(values, { method: "method", rank: "rank", low: "from", high: "to", coverage: "coverage", tasks: "of", answers: "answers" }) } },
       ],
     };
   }
 
-  /** Ranks by two requirements, each method in its own colour and shape; what is open answers too few. */
+  /** Ranks by two requirements, each method in its own colour and shape; what is open is of some tasks only, or answers too few. */
   function scatter(by, against, values, shown, width) {
     const names = values.map((each) => each.method);
     const own = (what) => ({ field: "method", type: "nominal", title: null, sort: null, scale: { domain: names, range: names.map((name) => shown.marks[shown.methods.indexOf(name)][what]) }, legend: { orient: "bottom", columns: Math.max(1, Math.floor(width / 190)), symbolLimit: 0, labelLimit: 160 } });
@@ -295,9 +301,9 @@ const site = (() => {
         x: share("rank", `rank by ${by}: 0 best, 1 last`),
         y: share("second", `rank by ${against}`),
         stroke: own("colour"),
-        fill: { ...own("colour"), condition: { test: few, value: "#ffffff" } },
+        fill: { ...own("colour"), condition: { test: "datum.kind > 0", value: "#ffffff" } },
         shape: own("shape"),
-        tooltip: spot(values, { method: "method", rank: by, second: against, coverage: "coverage", answers: "answers" }),
+        tooltip: spot(values, { method: "method", rank: by, second: against, coverage: "coverage", tasks: "of", answers: "answers" }),
       },
     };
   }
