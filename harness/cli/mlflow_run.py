@@ -48,7 +48,7 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     names = {key: meta[key] for key in ("dataset", "model", "method")}
     tags = {**names, "sweep": os.environ[SWEEP], "experiment": meta["experiment"], "fingerprint": meta["fingerprint"]}
     settings = dict(flat({key: value for key, value in plain.items() if key not in HIDDEN}))
-    params = {key: names[key] for key in ("method", "model")}
+    params = dict(names)
     params |= {key: settings[key] for key in settings if key in PARAMETERS or key.startswith(("method.", "model."))}
     tags["state"] = "answered" if entry.refusal is None else "refused"
     tags |= {f"setting.{key}": str(value) for key, value in settings.items() if key not in params}

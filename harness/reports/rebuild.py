@@ -19,7 +19,7 @@ log = logging.getLogger("harness")
 def command(program: str, description: str, folders: str = "+") -> argparse.ArgumentParser:
     """A command line that names studies: one or more, or as many as ``folders`` says."""
     parser = argparse.ArgumentParser(prog=f"python -m harness.{program}", description=description)
-    named = "experiment=NAME or study=NAME, the folder results/NAME, or an archive"
+    named = "experiment=NAME or study=NAME (with output_dir=FOLDER where not in results), a folder, or an archive"
     parser.add_argument("folder", nargs=folders, help=named)
     return parser
 
@@ -30,19 +30,18 @@ def asked(program: str, description: str) -> list[Path]:
 
 
 def folders_of(arguments: Sequence[str]) -> list[Path]:
-    """Result folders by name: ``study=NAME``, ``experiment=NAME`` after ``output_dir=``; or paths.
+    """Result folders by name: ``study=NAME``, ``experiment=NAME`` within ``output_dir=FOLDER``; or paths.
 
     Of an archive, the folder of its study, where what is made of its answers goes.
     """
-    home, folders = Path("results"), []
-    for argument in arguments:
-        key, _, value = argument.rpartition("=")
-        if key == "output_dir":
-            home = Path(value)
-        else:
-            folders += (
-                [home / name for name in value.split(",")] if key in {"experiment", "study"} else [Path(argument)]
-            )
+    parts = [(argument, *argument.rpartition("=")[::2]) for argument in arguments]
+    home = next((Path(value) for _, key, value in reversed(parts) if key == "output_dir"), Path("results"))
+    folders = list[Path]()
+    for argument, key, value in parts:
+        if key in {"experiment", "study"}:
+            folders += [home / name for name in value.split(",")]
+        elif key != "output_dir":
+            folders.append(Path(argument))
     for file in (folder for folder in folders if folder.suffix == SUFFIX):
         if has_answers(folder_of(file) / ANSWERS):
             log.warning("%s has answers of its own: these are read, and not %s.", folder_of(file), file)

@@ -285,7 +285,7 @@ def log_failed(experiment: str, folder: Path, asked: str, label: str, names: Map
         tags = {**names, FAILED: asked, "state": FAILED, "mlflow.note.content": why, **_code()}
         made = _client().create_run(_experiment(experiment, folder), run_name=label, tags=tags).info
         _failures(experiment)[asked] = [made.run_id]
-        _client().log_batch(made.run_id, params=[Param(key, names[key]) for key in ("method", "model")])
+        _client().log_batch(made.run_id, params=[Param(key, value) for key, value in names.items()])
         _client().set_terminated(made.run_id, status="FAILED")
 
 

@@ -194,16 +194,30 @@ class _Axis:
         return [code for code in target.members if low <= code <= high and code not in self.feature.special]
 
     def lists(self, value: Any) -> bool:
-        """Whether ``within`` gives all that a place has: of several codes of one bin it gives the nearest."""
+        """Whether ``within`` gives all that a place has: of several codes of one bin it gives the nearest.
+
+        And of an interval with a code amid its numbers, those on the nearest one's side.
+        """
         bins = [self.variable.bins[place] for place in self.open] if self.feature.numeric else []
-        return all(target.role == "interval" or len(self._codes(target, float(value))) < 2 for target in bins)
+        return not any(self._parted(target, float(value)) for target in bins)
+
+    def _parted(self, target: Bin, value: float) -> bool:
+        """Whether a bin has several codes within reach, or numbers on both sides of one."""
+        if target.role != "interval":
+            return len(self._codes(target, value)) > 1
+        ends = self._ends(target, value)
+        low, high = self._beside(ends[0], 1, ends), self._beside(ends[1], -1, ends)
+        return low is not None and high is not None and any(low < code < high for code in self.codes)
 
     def _beside(self, number: float, away: int, ends: tuple[float, float]) -> float | None:
         """The first number from one on, upwards or downwards, that is no code; None where there is none within ends."""
-        integral = self.feature.kind is Kind.INTEGER
         while number in self.codes:
-            number = number + away if integral else math.nextafter(number, away * math.inf)
+            number = self._next(number, away)
         return number if ends[0] <= number <= ends[1] else None
+
+    def _next(self, number: float, away: int) -> float:
+        """The number of the feature's kind beside one, upwards or downwards."""
+        return number + away if self.feature.kind is Kind.INTEGER else math.nextafter(number, away * math.inf)
 
     def _ends(self, target: Bin, value: float) -> tuple[float, float]:
         """The least and the greatest number within reach in a bin that is an interval."""
@@ -214,11 +228,19 @@ class _Axis:
         return low, min(high, top if integral or math.isinf(top) else math.nextafter(top, -math.inf))
 
     def within(self, place: int, value: Any, nearest: Any) -> Sequence[Any]:
-        """The ends of the numbers within reach in a bin, or its categories within reach."""
+        """The ends of the numbers within reach in a bin, on the nearest one's side of codes; or its categories."""
         if not self.feature.numeric:
             return [category for category in self.feature.reachable(value) if self._bin[category] == place]
         target = self.variable.bins[place]
-        return self._ends(target, float(value)) if target.role == "interval" else (nearest, nearest)
+        if target.role != "interval":
+            return nearest, nearest
+        low, high = self._ends(target, float(value))
+        for code in (code for code in self.codes if low <= code <= high):
+            if code < nearest:
+                low = max(low, self._next(code, 1))
+            else:
+                high = min(high, self._next(code, -1))
+        return low, high
 
     def alike(self, value: Any) -> list[Sequence[Any]]:
         """Where else the feature may be at the weight of evidence of a value: ``within`` its bin and those like it."""

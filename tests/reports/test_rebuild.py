@@ -13,7 +13,7 @@ from harness import archive, report, tables
 from harness.cli.environment import environment
 from harness.core.errors import HarnessError
 from harness.core.problem import Problem
-from harness.reports.rebuild import each
+from harness.reports.rebuild import each, folders_of
 
 
 def test_a_folder_that_fails_is_told_and_the_rest_is_done(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -81,3 +81,12 @@ def test_a_damaged_archive_is_a_sentence_to_every_reader(
         assert told(command, "study=toy", monkeypatch=monkeypatch) == 1
         assert capsys.readouterr().err.startswith(said)
     assert not Path("results/toy").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("output_dir=there", "experiment=a,b", "c"), ("study=a,b", "c", "output_dir=there")]
+)
+def test_the_folder_of_studies_is_said_before_or_after_them(arguments: tuple[str, ...]) -> None:
+    """As on the command line of a sweep; a folder by its path stays where it is."""
+    assert folders_of(arguments) == [Path("there/a"), Path("there/b"), Path("c")]
+    assert folders_of(["study=a"]) == [Path("results/a")]

@@ -14,12 +14,14 @@ from support.scorecards import SPACE, VALUES, Enumeration, ask, toy, undesired
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
+from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.models.card import Bin, Card, Variable
 from harness.models.scorecard import ScorecardClassifier
 from methods.scorecard import Scorecard
+from methods.scorecard.moves import _Axis
 
 # In words, and in Python, of a row and the factual.
 RELATED: dict[str, tuple[str, Callable[[dict[str, Any], dict[str, Any]], bool]]] = {
@@ -204,3 +206,38 @@ def test_of_several_codes_of_one_bin_nothing_is_proven(least: int, expected: Sta
     assert not any(space.violations(factual, other))
     (answer,) = ask(Scorecard({"proximity": 1}, special=True), problem, factual, 1).answers
     assert answer.status is expected
+
+
+@pytest.mark.parametrize("engine", ["search", "milp"])
+@pytest.mark.parametrize("kind", ["integer", "continuous"])
+@pytest.mark.parametrize("code", [-1, 2, 4, 9])
+def test_a_person_at_a_code_moves_to_the_numbers_beside_it(code: int, kind: str, engine: str) -> None:
+    """The code lies within the wanted interval, [-1, 5), at its end or amid it, or beyond; it has a bin of its own."""
+    income = Feature("income", kind, scale=(0, 9), bounds=(-1, 9))
+    space = Space((income, Feature("age", "integer", scale=(0, 9), bounds=(0, 9))), ("income <= age + 8",))
+    bins = (Bin("interval", high=5.0), Bin("interval", 5.0), Bin("special", members=(code,)), Bin("missing"))
+    ages = Variable("age", (Bin("interval"), Bin("missing")), np.zeros(2), 1.0, np.zeros(2))
+    card = Card((Variable("income", bins, np.array([1.0, -1.0, -1.0, 0.0]), 1.0, np.zeros(4)), ages), -0.6, True)
+    model = ScorecardClassifier()
+    model.card_, model.classes_ = card, np.array([0, 1])
+    train = space.frame([{"income": income, "age": 1} for income in (code, 0, 3, 7)])
+    problem = Problem(space, Classifier(model, card.inputs(space), ("no", "yes")), train, np.zeros(4), Label("yes"))
+    method = Scorecard({"proximity": 1}, max_changes=1, engine=engine)
+    (answer,) = method.fit(problem).explain(train.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(20)).answers
+    assert answer.status is Status.OPTIMAL or (code == 2 and answer.status is Status.FOUND)  # of one side of it
+    assert answer.row is not None
+    assert problem.valid(space.frame([answer.row]))[0]
+    assert answer.row["income"] != code
+    if code < 5:  # a whole number is at least 1 away, any other as near as numbers are
+        assert abs(answer.row["income"] - code) <= (1.0 if kind == "integer" else 1e-6)
+
+
+def test_numbers_on_both_sides_of_a_code_are_not_all_listed() -> None:
+    """The program has one side of a code amid an interval, so that it proves no absence; at an end none is cut off."""
+    for code, whole in ((-1, True), (2, False), (4, True), (9, True)):
+        bins = (Bin("interval", high=5.0), Bin("interval", 5.0), Bin("special", members=(code,)), Bin("missing"))
+        variable = Variable("income", bins, np.array([1.0, -1.0, -1.0, 0.0]), 1.0, np.zeros(4))
+        space = Space((Feature("income", "integer", scale=(0, 9), bounds=(-1, 9)),))
+        axis = _Axis(variable, space["income"], False, {})
+        assert axis.lists(7) is whole
+        assert axis.within(0, 7, axis.options(7, 1)[0][1]) == {-1: (0, 4), 2: (3, 4), 4: (-1, 3), 9: (-1, 4)}[code]
