@@ -170,11 +170,11 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
             continue
         common = contest.common
         if common.left_out:
-            notes.append(f"{task}: without {', '.join(common.left_out)}, which answer too few, for common means.")
+            notes.append(f"{task}: {_listed(common.left_out, 'answer')} too few questions for common means.")
         several = next((c for c in numbers.criteria if c.name == DIVERSITY), None)
         other = None if several is None else numbers.contest(task, several)
         if few := [name for name in (other.common.left_out if other else ()) if name not in common.left_out]:
-            notes.append(f"{task}: without {', '.join(few)}, which fill too few, for common means of diversity.")
+            notes.append(f"{task}: {_listed(few, 'fill')} too few questions for common means of diversity.")
         notes.append(f"{task}: {_behind_means(numbers, task)}.")
     return notes
 
@@ -187,8 +187,20 @@ def _behind_means(numbers: Numbers, task: str) -> str:
         if contest is not None and len(contest.values.columns) > 1:
             by_count.setdefault(contest.common.n, []).append(criterion.name)
     counts = "; ".join(f"{n} ({', '.join(names)})" for n, names in sorted(by_count.items(), reverse=True))
-    few = f"; fewer than {ENOUGH} have no mean, see pairs.csv" if min(by_count) < ENOUGH else ""
-    return f"questions that all of these answer, and of diversity fill, for common means: {counts}{few}"
+    few = (
+        f"; fewer than {ENOUGH} have no mean: see pairs.csv, or ask about more people" if min(by_count) < ENOUGH else ""
+    )
+    fill = ", or fill for diversity" if any(DIVERSITY in names for names in by_count.values()) else ""
+    return f"common means are of the questions that all of these answer{fill}: {counts}{few}"
+
+
+def _listed(methods: Sequence[str], verb: str) -> str:
+    """Methods and what they do: one of them does it, several do.
+
+    >>> _listed(["face"], "answer"), _listed(["face", "clue"], "answer")
+    ('face answers', 'face, clue answer')
+    """
+    return f"{', '.join(methods)} {verb}{'s' * (len(methods) == 1)}"
 
 
 def _refused(study: Study, tasks: Collection[str]) -> list[str]:

@@ -204,10 +204,8 @@ def test_a_refusal_is_told_of_its_own_tasks(made: Made, tmp_path: Path) -> None:
     found: dict[str, Any] = {"status": Status.FOUND, "claims": None}
     runs = [made("a", **found), made("a", model="rf", **found), made("b", **found), made("b", model="rf", refused=True)]
     numbers = Numbers(Study.among("toy", runs))
-    few = (
-        "questions that all of these answer, and of diversity fill, for common means: 1 (seconds); fewer than 10 have "
-    )
-    few += "no mean, see pairs.csv."
+    few = "common means are of the questions that all of these answer: 1 (seconds); fewer than 10 have no mean: see "
+    few += "pairs.csv, or ask about more people."
     refused = "toy / rf: b refuses it: not for this model"
     assert summary._left_out(numbers, ["toy / lr"]) == [f"toy / lr: {few}"]
     assert summary._left_out(numbers, ["toy / rf", "toy / lr"]) == [refused, f"toy / lr: {few}"]
@@ -635,7 +633,7 @@ def test_each_criterion_has_its_number_of_common_questions(tmp_path: Path) -> No
     paths, plausible = ["metrics.proximity.gower", "metrics.plausibility.ynn"], "nearest/plausibility/ynn"
     for method in ("whole", "partly"):
         run = started(tmp_path, loans.problem, loans.factual, [GRANTED] * 12, method=method, paths=paths)
-    said = "questions that all of these answer, and of diversity fill, for common means: "
+    said = "common means are of the questions that all of these answer: "
     numbers = Numbers(Study.of(tmp_path))
     assert (
         summary._left_out(numbers, ["loans / tree"])[-1]
@@ -643,7 +641,7 @@ def test_each_criterion_has_its_number_of_common_questions(tmp_path: Path) -> No
     )
     scores = read_scores(run)
     scores.assign(**{plausible: scores[plausible].where(scores.index < 4)}).to_csv(run.path / SCORES)
-    counts = "12 (proximity, seconds); 4 (plausibility); fewer than 10 have no mean, see pairs.csv."
+    counts = "12 (proximity, seconds); 4 (plausibility); fewer than 10 have no mean: see pairs.csv, or ask about more people."
     assert summary._left_out(Numbers(Study.of(tmp_path)), ["loans / tree"])[-1] == f"loans / tree: {said}{counts}"
 
 
