@@ -499,6 +499,10 @@ def test_a_task_without_a_rival_is_won_by_nobody() -> None:
     found += [contest("d", answered=3, one=0.1, two=0.2)]
     standing = Standing(near, pd.DataFrame({"one": [0.0]}), None, {}, frozenset())
     assert beside(standing, found, "one") == ", first in 1 of 3 tasks"
+    few = pd.DataFrame({"one": [0.1] * 4, "two": [0.2] * 4})
+    alike = Contest("e", near, few, few.notna().astype("boolean"))
+    assert beside(standing, [*found, alike], "one") == ", first in 1 of 3 tasks"  # four questions tell nothing apart
+    assert beside(standing, [alike], "one") == ""
 
 
 def test_who_takes_fewer_data_sets_is_told() -> None:

@@ -641,7 +641,8 @@ def test_each_criterion_has_its_number_of_common_questions(tmp_path: Path) -> No
     )
     scores = read_scores(run)
     scores.assign(**{plausible: scores[plausible].where(scores.index < 4)}).to_csv(run.path / SCORES)
-    counts = "12 (proximity, seconds); 4 (plausibility); fewer than 10 have no mean: see pairs.csv, or ask about more people."
+    counts = "12 (proximity, seconds); 4 (plausibility); fewer than 10 have no mean: see pairs.csv, or ask about more "
+    counts += "people."
     assert summary._left_out(Numbers(Study.of(tmp_path)), ["loans / tree"])[-1] == f"loans / tree: {said}{counts}"
 
 

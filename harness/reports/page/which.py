@@ -112,11 +112,15 @@ def _ranked(found: Sequence[Contest], name: str) -> int:
 
 
 def first_in(standing: Standing, found: list[Contest], name: str) -> str:
-    """Of how many tasks the pairs place a method first; empty where a test spans the tasks."""
-    if standing.places:
+    """Of how many tasks the pairs place a method first, of those where not all methods are; empty without any.
+
+    And where a test spans the tasks.
+    """
+    ranked = [(contest, contest.mean_ranks.dropna().index) for contest in found]
+    apart = [contest for contest, names in ranked if any(contest.places.get(str(each)) != 1 for each in names)]
+    if standing.places or not (among := _ranked(apart, name)):
         return ""
-    first = sum(contest.places.get(name) == 1 for contest in found)
-    return f"{first} of {_ranked(found, name)} tasks"
+    return f"{sum(contest.places.get(name) == 1 for contest in apart)} of {among} tasks"
 
 
 def blocks_of(standing: Standing, name: str) -> str:
