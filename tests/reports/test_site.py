@@ -449,7 +449,7 @@ def test_a_change_is_marked_by_more_than_colour(home: Path, window: Browser, wid
     said = "return document.getElementById('meaning').textContent"
     assert window.run(said) == "Factual 1: the model says refused; wanted: granted."
     assert shown(window, "method") == ["factual", "exact", "guess", "silent"]
-    assert shown(window, "income, is 30") == ["30", "→ 80 60 to 90", "", ""]
+    assert shown(window, "income, is 30") == ["30", "→\u00a080 60 to 90", "", ""]
     place = "return getComputedStyle(document.querySelector('#table td')).position"
     assert window.run(place) == ("sticky" if width > 1000 else "static")
     marked = "const style = getComputedStyle(document.querySelector('td.changed'));"

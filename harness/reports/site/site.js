@@ -358,7 +358,7 @@ const site = (() => {
   function value(answer, name, before) {
     const [after, region] = [answer.changed?.[name], answer.region?.[name]];
     if (after === undefined && !region) return "";
-    return [element("span", {}, after === undefined ? "=" : `→ ${after}`, ...(region ? [" ", element("span", { class: "region" }, region)] : [])), after ?? before];
+    return [element("span", {}, after === undefined ? "=" : `→\u00a0${after}`, ...(region ? [" ", element("span", { class: "region" }, region)] : [])), after ?? before];
   }
 
   pages.methods = async () => {
