@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.method import equal
 from harness.data import load_csv
-from harness.data.in_memory import check_frame, check_person
+from harness.data.in_memory import check_frame
 from harness.execution.task import Task
 from harness.library import explain, explain_group, measure, pose
 from methods.group_greedy import GroupGreedy
@@ -342,12 +342,3 @@ def test_columns_that_nobody_uses_may_hold_anything(model: Pipeline) -> None:
     check_frame(FRAME.assign(when=pd.Series(pd.NaT, FRAME.index)), TARGET)
     with pytest.raises(DatasetError, match="the table's column 'when' holds dates"):
         pose(dated, TARGET, model)
-
-
-def test_a_key_named_nearly_as_a_feature_is_warned_of(question: Task, caplog: pytest.LogCaptureFixture) -> None:
-    """A row of a table has other columns, too, of which nothing is said."""
-    for extra, said in (({"incom": 1.0}, ["incom"]), ({"approved": "no", "identity": 4}, [])):
-        caplog.clear()
-        check_person(question.dataset.space, pd.DataFrame([{**X.iloc[0], **extra}]))
-        words = [f"the person's {name} is no feature, and is left out; did you mean income?" for name in said]
-        assert [record.getMessage() for record in caplog.records] == words

@@ -8,7 +8,7 @@ PULL = 1e4  # weight of "the shares sum to 1" in the least-squares problem; the 
 
 
 def distance(points: np.ndarray, x: np.ndarray, norm: float = 1) -> float:
-    r"""The least :math:`\|s\|_p` with x + s in the convex hull of points.
+    r"""The least :math:`\|s\|_p` with x + s in the convex hull of points; infinite where there are none.
 
     Parameters
     ----------
@@ -26,6 +26,8 @@ def distance(points: np.ndarray, x: np.ndarray, norm: float = 1) -> float:
     >>> [round(distance(corners, np.array([1.0, 1.0]), p), 6) for p in (1, 2, np.inf)]
     [1.0, 0.707107, 0.5]
     """
+    if not len(points):
+        return float(np.inf)  # there is no hull
     from scipy.optimize import linprog, nnls  # slow: 0.4 s, and workers start without
 
     moved = points - x

@@ -309,7 +309,7 @@ def _slack(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.n
     points, cluster = np.asarray(params["points"]), params.get("cluster")
     hulls = [points] if cluster is None else [points[np.asarray(cluster) == label] for label in np.unique(cluster)]
     norm = float(params["norm"])
-    values = np.array([min(distance(hull, row, norm) for hull in hulls) for row in moves.encoded])
+    values = np.array([min((distance(hull, row, norm) for hull in hulls), default=np.inf) for row in moves.encoded])
     return np.where(values > LIMIT_MET, values + params["entry"], 0.0) if "entry" in params else values
 
 

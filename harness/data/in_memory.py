@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -27,7 +26,6 @@ OTHERS = {
     "decimal": ("decimals", "column.astype(float)"), "bytes": ("bytes", TEXTS),
 }  # fmt: skip
 
-NEAR = 0.8  # of 1: how alike two names are, one of which is likely meant by the other
 logger = logging.getLogger(__name__)
 
 
@@ -82,13 +80,7 @@ def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: An
 
 
 def check_person(space: Space, person: pd.DataFrame) -> None:
-    """Refuse values that are no feature's, and numbers too large to compute with, with a ``DatasetError``.
-
-    Further columns are left out: a row of a table has some. One that is named nearly as a feature is warned of.
-    """
-    for name in (str(name) for name in person.columns if name not in space.names):
-        for meant in difflib.get_close_matches(name, space.names, n=1, cutoff=NEAR):
-            logger.warning("the person's %s is no feature, and is left out; did you mean %s?", name, meant)
+    """Refuse values that are no feature's, and numbers too large to compute with, with a ``DatasetError``."""
     space.check(person, what="the person")
     for feature in (feature for feature in space.features if feature.numeric):
         value, largest = person[feature.name].iloc[0], EXACT if feature.kind is Kind.INTEGER else LARGEST

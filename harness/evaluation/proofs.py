@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.equation import Equation
+from harness.core.errors import HarnessError
 from harness.core.explanation import Status
 from harness.core.objective import Objective, tolerance
 from harness.core.space import Space
@@ -39,19 +40,22 @@ class Found:
             if (row["factual"], row["ce"]) in fine:
                 self.points.setdefault(asked[row["factual"]], []).append((run.label, row["row"]))
 
-    def against(self, run: StoredRun, impossible: bool = True) -> tuple[list[str], int]:
+    def against(self, run: StoredRun, whole: bool = True) -> tuple[list[str], int]:
         """Sentences about proofs of a run that a point contradicts; and how many proofs there were points against.
 
         Looked at are lower bounds on the objective of a question's first answer, and proofs that it has none, of which
         each point is an instance that keeps to the method's own limits and equations. What a method proves of a domain
         of its own, of a group, or of a set of several answers at once is no statement about other methods' points; nor
         is, where people who have what is wanted were asked, what it proves of them: they are no answer to themselves.
-        Not ``impossible``: not proofs that a question has no counterfactual at all, which the tables of a study tell.
+        Not ``whole``: not proofs that a question has no counterfactual at all, which the tables of a study tell, nor
+        those within hulls, each of which is a program of seconds.
         """
         claim, proven = run.objective, [(row, bound) for row in run.rows() if (bound := _bound(row)) is not None]
-        if claim is None or (owns_nothing(claim) and not impossible):
+        if claim is None or (owns_nothing(claim) and not whole):
             proven = [(row, bound) for row, bound in proven if math.isinf(bound) == (claim is None)]
         objective = claim or Objective(())
+        if not whole and HULL in {term.name for term in (*objective.terms, *(e.term for e in objective.limits))}:
+            return [], 0
         if objective.domain or run.groups() or _of_sets(run.meta) or not proven:
             return [], 0
         (frame, _), asked, imposed = run.factuals(), questions(run), run.equations if objective.causal else ()
@@ -60,7 +64,7 @@ class Found:
             if not (points := self.points.get(asked[row["factual"]])):
                 continue
             nearer = _nearer(objective, imposed, run.space, frame.loc[[row["factual"]]], points, bound)
-            if nearer and row["factual"] in satisfied(run):  # asked only then, as it takes the model
+            if nearer and _content(run, row["factual"]):  # asked only then, as it takes the model
                 continue
             held += 1
             if nearer:
@@ -80,15 +84,15 @@ def questions(run: StoredRun) -> dict[Any, str]:
 
 
 def contradicted(
-    judged: Sequence[tuple[StoredRun, Sequence[Mapping[str, Any]]]], impossible: bool = True
+    judged: Sequence[tuple[StoredRun, Sequence[Mapping[str, Any]]]],
 ) -> tuple[list[str], int]:
     """Of some runs, each with its verdicts, a sentence for each proof that a counterfactual of any of them contradicts;
-    and how many proofs there were counterfactuals to hold against. ``impossible``: as of ``Found.against``."""
+    and how many proofs there were counterfactuals to hold against."""
     found, said, held = Found(), list[str](), 0
     for run, verdicts in judged:
         found.add(run, verdicts)
     for run, _ in judged:
-        sentences, looked = found.against(run, impossible)
+        sentences, looked = found.against(run)
         said += [f"{run.label}: {sentence}" for sentence in sentences]
         held += looked
     return said, held
@@ -125,6 +129,14 @@ def _of_sets(meta: Mapping[str, Any]) -> bool:
     ways, rewards = method.get("diversity"), method.get("objectives") or ()
     apart = isinstance(ways, list) and "values" in ways
     return meta["n_counterfactuals"] > 1 and (apart or any(name.startswith("diversity_") for name in rewards))
+
+
+def _content(run: StoredRun, factual: Any) -> bool:
+    """Whether the model already says of a factual what is wanted, as far as it can be read."""
+    try:
+        return factual in satisfied(run)
+    except HarnessError:  # a model that is read only by whom its maker is trusted
+        return False
 
 
 def satisfied(run: StoredRun) -> set[Any]:

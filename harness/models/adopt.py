@@ -141,7 +141,7 @@ def doubt(classifier: Classifier, frame: pd.DataFrame, labels: np.ndarray) -> st
         what = f"finds the target's classes in {np.mean(found):.0%} of their rows"
         if len(found) == 2 and np.mean(found) < EXCHANGED:
             other = f"with both of them exchanged in {1.0 - np.mean(found):.0%}"
-            return f"the model {what}, {other}: are they named in the model's own order?"
+            return f"the model {what}, {other}: are they named in the model's own order, and the columns, too?"
         what += f", and who says one of them always, in {1.0 / len(found):.0%}"
     else:
         numbers = np.asarray(labels, dtype=float)

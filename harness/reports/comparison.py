@@ -16,7 +16,7 @@ from harness.evaluation.checker import NOT_PERMITTED
 from harness.reports.markup import ARROWS, DASH, markdown, number
 from harness.reports.registry import OneFile, Refuted
 from harness.reports.stored import directions, means_of, published, returned, setting
-from harness.reports.verdict import PRINTED, missing, rounds_to
+from harness.reports.verdict import PRINTED, UNASKED, missing, rounds_to
 from harness.store.run import StoredRun
 
 
@@ -67,7 +67,6 @@ def without_blanks(head: Sequence[str], body: Sequence[Sequence[Any]], keys: int
 
 
 NOT_RUN = "not run"
-UNASKED = "not asked here"
 
 
 def _why(run: StoredRun) -> str:

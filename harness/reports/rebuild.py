@@ -35,12 +35,13 @@ def folders_of(arguments: Sequence[str]) -> list[Path]:
     Of an archive, the folder of its study, where what is made of its answers goes.
     """
     parts = [(argument, *argument.rpartition("=")[::2]) for argument in arguments]
-    home = next((Path(value) for _, key, value in reversed(parts) if key == "output_dir"), Path("results"))
-    folders = list[Path]()
+    home, folders = next((value for _, key, value in parts if key == "output_dir"), "results"), list[Path]()
     for argument, key, value in parts:
-        if key in {"experiment", "study"}:
-            folders += [home / name for name in value.split(",")]
-        elif key != "output_dir":
+        if key == "output_dir":
+            home = value  # of those after it, and the first of those before it as well
+        elif key in {"experiment", "study"}:
+            folders += [Path(home) / name for name in value.split(",")]
+        else:
             folders.append(Path(argument))
     for file in (folder for folder in folders if folder.suffix == SUFFIX):
         if has_answers(folder_of(file) / ANSWERS):

@@ -15,7 +15,6 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.reports import figures, markup, registry, stored
 from harness.reports.claim import FAILS, HOLDS, OPEN, Numbers, decided
-from harness.reports.comparison import UNASKED
 from harness.reports.verdict import (
     AGREES,
     AS_PRINTED,
@@ -24,7 +23,10 @@ from harness.reports.verdict import (
     ENOUGH,
     MARKS,
     NEAR,
+    NO_ANSWER,
     NOT_RUN,
+    PRINTED,
+    UNASKED,
     UNDECIDED,
     WORSE,
     missing,
@@ -36,25 +38,25 @@ from harness.store.run import StoredRun, method_of
 CLAIMS = "Claims"  # the heading above them
 HEAD = (
     "table", "results", "questions asked", "as printed", "agree", "undecided", "differ: ours worse", "ours better",
-    "neither", "not run", "costs", "published / ours, median", "proven wrong",
+    "neither", "no answer", "not run", "costs", "published / ours, median", "proven wrong",
 )  # fmt: skip
-COUNTED = (AS_PRINTED, AGREES, UNDECIDED, WORSE, BETTER, DIFFERS, NOT_RUN)  # in the order of the columns
-QUESTIONS, LAST_RESULT, COSTS = 2, 9, 10  # columns
+COUNTED = (AS_PRINTED, AGREES, UNDECIDED, WORSE, BETTER, DIFFERS, NO_ANSWER, NOT_RUN)  # in the order of the columns
+QUESTIONS, LAST_RESULT, COSTS = 2, 10, 11  # columns
 LEGEND = (
     f"Results: {MARKS[AS_PRINTED]} as printed; {MARKS[AGREES]} agrees: the 95 % interval of the difference holds 0, "
     f"which is at most 25 % of the larger (where no error is published: {NEAR:.0%}, whatever the interval), with as "
     f"many questions as the paper or {ENOUGH}; {MARKS[UNDECIDED]} undecided: the interval holds 0, but the rest does "
-    f"not, or there is one question; {MARKS[WORSE]}, "
+    f"not, or ours has one question where the paper has more; {MARKS[WORSE]}, "
     f"{MARKS[BETTER]} differs, ours worse or better by the paper's own criterion; {MARKS[DIFFERS]} differs, without a "
-    f"better way; {MARKS[NOT_RUN]} not run. In brackets what is published. Costs (seconds, iterations, early stops) "
+    f"better way, as a single drawn group has none; {MARKS[NO_ANSWER]} was asked here, and has no answer; "
+    f"{MARKS[NOT_RUN]} not run. In brackets what is published. Costs (seconds, iterations, early stops) "
     "have no verdict but a ratio, published / ours: machines, solvers and limits differ. Proven wrong: counterfactuals "
     "that the authors' own model refuses or that an accepted one is nearer than, and means that counterfactuals which "
     "all change something cannot have."
 )
 
 
-# Notes on columns that tables have and this page has not, and on rows that it counts.
-ELSEWHERE = re.compile(r"^- (\*ours(, accepted)?\*:|Mean \(standard error\)|\d+ published rows? (is|are) not shown)")
+ELSEWHERE = re.compile(r"^- (\*ours(, accepted)?\*:|Mean \(standard error\))")  # on columns that this page has not
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,12 @@ class Page:
 def _size(section: Section) -> tuple[int, int, int]:
     """Results that were run, costs that were, and questions asked."""
     cells = section.row
-    return int(cells[1]) - int(cells[LAST_RESULT]), int(cells[COSTS]), int(cells[QUESTIONS])
+    return int(cells[1]) - int(cells[LAST_RESULT]), _first(cells[COSTS]), int(cells[QUESTIONS])
+
+
+def _first(cell: str) -> int:
+    """The number of a cell, or the first of \"4 of 12\"; 0 of a dash."""
+    return 0 if cell == markup.DASH else int(cell.partition(" of ")[0])
 
 
 def _rows(text: str) -> list[list[str]]:
@@ -217,45 +224,65 @@ def _figures(home: Path) -> str:
 def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: Path) -> tuple[Section, pd.DataFrame]:
     """A table's part of the page, and the frame of all its numbers; ``home`` holds its studies."""
     text, frame = table.build(found)
-    lines = table.compared(frame)
+    lines, wrong = table.compared(frame), _refuted(table, found)
+    excluded = {(line.place, line.published) for line in wrong[0]}
     cells = _published(lines)
+    if excluded and "better" in cells:  # what cannot be is not reached
+        impossible = [(_place(row, cells), _mean(row)) in excluded for row in cells.to_dict("records")]
+        cells = cells.assign(better=cells["better"].mask(impossible, ""))
     costs = cells["measure"].map(lambda measure: measure.partition(",")[0] in table.costs)
     results = cells.loc[~costs].to_dict("records")
     words = [verdict(row, table.asked) for row in results]
     count = Counter(words)
     ratios = pd.Series([_ratio(row) for row in cells.loc[costs].to_dict("records")], dtype=float)
     row = [f"{name}: {table.title}", len(results), _questions(found), *(count[word] for word in COUNTED)]
-    row += [int(ratios.notna().sum()), markup.digits(ratios.median())]
-    reasons = Counter(
-        UNASKED if missing(row.get("why")) else row["why"]
-        for row, word in zip(results, words, strict=True)
-        if word == NOT_RUN
-    )
+    beside = f"{ratios.notna().sum()} of {len(ratios)}" if len(ratios) else markup.DASH
+    row += [beside, markup.digits(ratios.median()), f"{len(wrong[0])} of {wrong[1]}" if wrong[1] else markup.DASH]
     notes = [note for note in re.findall(r"^- .+$", text, flags=re.MULTILINE) if not ELSEWHERE.search(note)]
-    if reasons:
-        notes.append("- Not run: " + "; ".join(f"{number} {why}" for why, number in reasons.most_common()) + ".")
-    wrong, excluded = _refuted(table, found, home)
-    row.append(wrong)
+    for name, kind in (("No answer", NO_ANSWER), ("Not run", NOT_RUN)):
+        told = (
+            UNASKED if missing(row.get("why")) else row["why"]
+            for row, word in zip(results, words, strict=True)
+            if word == kind
+        )
+        if reasons := Counter(told):
+            notes.append(f"- {name}: " + "; ".join(f"{number} {why}" for why, number in reasons.most_common()) + ".")
     parts = [
         _extent(found, table.asked),
         _behind(found, home),
         _cells(cells, lines, table),
-        excluded,
+        _excluded(*wrong, found, home),
         "\n".join(dict.fromkeys(notes)),
     ]
     return Section([str(cell) for cell in row], "\n\n".join(part.strip("\n") for part in parts if part)), frame
 
 
-def _refuted(table: registry.Table, found: Sequence[StoredRun], home: Path) -> tuple[str, str]:
-    """How many of a table's published numbers are excluded, of how many that can be judged; and a table of them."""
-    lines, looked = table.refuted(found) if isinstance(table, registry.Refutes) else ([], 0)
-    count = f"{len(lines)} of {looked}" if looked else markup.DASH
+def _refuted(table: registry.Table, found: Sequence[StoredRun]) -> tuple[list[registry.Refuted], int]:
+    """A table's published numbers that are excluded, and how many can be judged."""
+    return table.refuted(found) if isinstance(table, registry.Refutes) else ([], 0)
+
+
+def _place(row: Mapping[str, Any], cells: pd.DataFrame) -> str:
+    """Where a number is printed, as a ``Refuted`` names it."""
+    return ", ".join(str(row[key]) for key in cells.columns[: list(cells.columns).index("measure")])
+
+
+def _mean(row: Mapping[str, Any]) -> str:
+    """A printed mean, as a ``Refuted`` names it."""
+    name = row["measure"].replace("_", " ")
+    return name if missing(row["published"]) else f"{name} {float(row['published']):.{PRINTED}f}"
+
+
+def _excluded(lines: Sequence[registry.Refuted], looked: int, found: Sequence[StoredRun], home: Path) -> str:
+    """A table of published numbers that are excluded; empty without any."""
     if not lines:
-        return count, ""
+        return ""
     head, body = ["where", "published", "why it is excluded"], [[e.place, e.published, e.why] for e in lines]
     command = f"python -m harness.check {' '.join(_places(found, home))}"
-    said = f"Proven wrong, {count} that can be judged; `{command}` judges them, and the answers, again:"
-    return count, f"{said}\n\n{markup.markdown(head, body, 1)}"
+    said = (
+        f"Proven wrong, {len(lines)} of {looked} that can be judged; `{command}` judges them, and the answers, again:"
+    )
+    return f"{said}\n\n{markup.markdown(head, body, 1)}"
 
 
 def _paper(name: str) -> str:
@@ -346,7 +373,7 @@ def _cells(cells: pd.DataFrame, lines: pd.DataFrame, table: registry.Table) -> s
     measures = list(dict.fromkeys(shown["measure"]))
     body, told = [], ["answered"] if {"n", "factuals"} <= set(lines) else []
     for place, block in shown.groupby(keys, sort=False) if keys else [((), shown)]:
-        if all(missing(value) for value in block["ours"]):
+        if all(verdict(row, table.asked) == NOT_RUN for row in block.to_dict("records")):
             continue
         entries = {row["measure"]: entry(row, table) for row in block.to_dict("records")}
         counts = [block[name].max() for name in ("n", "factuals") if told]
@@ -369,7 +396,7 @@ def entry(row: Mapping[str, Any], table: registry.Table) -> str:
         ratio = _ratio(row)
         return f"{ours} ({published})" if math.isnan(ratio) else f"{ours} ({published}; {markup.digits(ratio)}×)"
     word = verdict(row, table.asked)
-    return f"{MARKS[word]} ({published})" if word == NOT_RUN else f"{MARKS[word]} {ours} ({published})"
+    return f"{MARKS[word]} ({published})" if word in (NOT_RUN, NO_ANSWER) else f"{MARKS[word]} {ours} ({published})"
 
 
 def _plain(value: Any) -> str:
@@ -385,16 +412,20 @@ def _plain(value: Any) -> str:
 def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:
     """The page in a paragraph: counts of all that follows."""
     shown = list(shown)
-    rows = [[int(cell) for cell in each.row[3 : COSTS + 1]] for each in shown]
+    rows = [[_first(cell) for cell in each.row[3 : COSTS + 1]] for each in shown]
+    priced = sum(int(each.row[COSTS].partition(" of ")[2] or 0) for each in shown)
     wrong = sum(int(each.row[-1].partition(" of ")[0]) for each in shown if each.row[-1] != markup.DASH)
-    printed, agree, undecided, worse, better, neither, unrun, costs = (sum(row[i] for row in rows) for i in range(8))
+    printed, agree, undecided, worse, better, neither, silent, unrun, costs = (
+        sum(row[i] for row in rows) for i in range(len(COUNTED) + 1)
+    )
     ran = printed + agree + undecided + better + worse + neither
     claimed = Counter(claim[2] for claim in claims)
     return (
-        f"Of {ran + unrun} comparisons with published results in {len(rows)} tables (what is asked of the authors' "
-        f"models and of ours, or in two ways, counts twice), {ran} were regenerated: {printed} come out as printed, "
-        f"{agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is worse in "
-        f"{worse}, better in {better}). {wrong} counterfactuals and means are proven wrong. {costs} costs stand beside "
+        f"Of {ran + silent + unrun} comparisons with published results in {len(rows)} tables (what is asked of the "
+        f"authors' models and of ours, or in two ways, counts twice), {ran} were regenerated: {printed} come out as "
+        f"printed, {agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is worse in "
+        f"{worse}, better in {better}); of {silent} the method has no answer here, and {unrun} were not run. In "
+        f"{wrong} places a printed counterfactual or mean is proven wrong. Of {priced} costs {costs} stand beside "
         f"ours. Of the papers' claims, {claimed[FAILS]} do not hold here, {claimed[HOLDS]} hold, and {claimed[OPEN]} "
         "are not tested enough."
     )

@@ -16,8 +16,18 @@ ENOUGH = 20  # questions, at most, that agreement takes; as many as the paper as
 PRINTED = 2  # decimals that a published number has at least: a file does not tell 1 from 1.00
 
 AS_PRINTED, AGREES, UNDECIDED, NOT_RUN = "as printed", "agrees", "undecided", "not run"
+NO_ANSWER, UNASKED = "no answer", "not asked here"  # ``why`` has the latter where a row was not run
 BETTER, WORSE, DIFFERS = "differs, ours better", "differs, ours worse", "differs"
-MARKS = {AS_PRINTED: "=", AGREES: "≈", UNDECIDED: "?", BETTER: "▲", WORSE: "▼", DIFFERS: "≠", NOT_RUN: "–"}
+MARKS = {
+    AS_PRINTED: "=",
+    AGREES: "≈",
+    UNDECIDED: "?",
+    BETTER: "▲",
+    WORSE: "▼",
+    DIFFERS: "≠",
+    NO_ANSWER: "✗",
+    NOT_RUN: "–",
+}
 
 
 def verdict(row: Mapping[str, Any], asked: int) -> str:
@@ -31,7 +41,7 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
     ----------
     row
         ``published`` and ``ours``; where they are known ``published_se``, ``ours_se``, ``n`` (the questions behind
-        ours) and ``better`` (``higher`` or ``lower``).
+        ours), ``better`` (``higher`` or ``lower``), and ``why`` there is no number.
     asked
         Questions behind the published number.
 
@@ -45,7 +55,7 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
     """
     published, ours = _number(row["published"]), _number(row["ours"])
     if missing(row["ours"]):
-        return NOT_RUN
+        return NOT_RUN if missing(row.get("why")) or row["why"] == UNASKED else NO_ANSWER
     if published is None or ours is None:
         return AS_PRINTED if str(row["published"]).strip() == str(row["ours"]).strip() else DIFFERS
     if rounds_to(ours, published):

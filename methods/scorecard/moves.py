@@ -196,18 +196,23 @@ class _Axis:
     def lists(self, value: Any) -> bool:
         """Whether ``within`` gives all that a place has: of several codes of one bin it gives the nearest.
 
-        And of an interval with a code amid its numbers, those on the nearest one's side.
+        And where the person stands at a code amid an interval, the numbers on the nearest one's side.
         """
         bins = [self.variable.bins[place] for place in self.open] if self.feature.numeric else []
         return not any(self._parted(target, float(value)) for target in bins)
 
     def _parted(self, target: Bin, value: float) -> bool:
-        """Whether a bin has several codes within reach, or numbers on both sides of one."""
+        """Whether a bin has several codes within reach, or numbers on both sides of a value that is a code."""
         if target.role != "interval":
             return len(self._codes(target, value)) > 1
+        low, high = self._apart(target, value)
+        return value in self.codes and low < value < high
+
+    def _apart(self, target: Bin, value: float) -> tuple[float, float]:
+        """The ends of an interval, within reach, that are no codes; as they are where all its numbers are codes."""
         ends = self._ends(target, value)
         low, high = self._beside(ends[0], 1, ends), self._beside(ends[1], -1, ends)
-        return low is not None and high is not None and any(low < code < high for code in self.codes)
+        return ends if low is None or high is None else (low, high)
 
     def _beside(self, number: float, away: int, ends: tuple[float, float]) -> float | None:
         """The first number from one on, upwards or downwards, that is no code; None where there is none within ends."""
@@ -228,18 +233,15 @@ class _Axis:
         return low, min(high, top if integral or math.isinf(top) else math.nextafter(top, -math.inf))
 
     def within(self, place: int, value: Any, nearest: Any) -> Sequence[Any]:
-        """The ends of the numbers within reach in a bin, on the nearest one's side of codes; or its categories."""
+        """The ends of the numbers within reach in a bin, beside a value that is a code; or its categories."""
         if not self.feature.numeric:
             return [category for category in self.feature.reachable(value) if self._bin[category] == place]
         target = self.variable.bins[place]
         if target.role != "interval":
             return nearest, nearest
-        low, high = self._ends(target, float(value))
-        for code in (code for code in self.codes if low <= code <= high):
-            if code < nearest:
-                low = max(low, self._next(code, 1))
-            else:
-                high = min(high, self._next(code, -1))
+        low, high = self._apart(target, float(value))
+        if value in self.codes and low < value < high:  # there a program settles, as it is as near as can be
+            return (nearest, high) if nearest > value else (low, nearest)
         return low, high
 
     def alike(self, value: Any) -> list[Sequence[Any]]:

@@ -379,7 +379,7 @@ def test_the_report_recommends_with_coverage(report: Page) -> None:
     some = "by mean rank, of some tasks"
     assert list(rows) == ["by mean rank", some, "–"]
     (picky, first) = (
-        "picky (rank 0.00, first in 2 of 2 tasks, coverage 1.00)",
+        "picky (rank 0.00, 2 of 4 tasks, first in 2 of 2 tasks, coverage 1.00)",
         f"{FIRST} (rank 0.10, first in 2 of 4 tasks, coverage 1.00)",
     )
     assert rows["by mean rank"]["methods"].startswith(f"{first} slow (rank {(6.1 + 4.125) / 28:.2f}, ")

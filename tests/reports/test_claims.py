@@ -142,7 +142,9 @@ def test_methods_are_compared_row_by_row(
     found, text = decided(CLAIMS[name], {"ce_ocl_table3": frame})
     assert found == word
     rows = 15 if name == "ce_ocl_dice_sparsity_diversity" else 20
-    assert text.startswith(f"better in {better}, equal in {equal} of {rows} settings (published: better in {theirs}, ")
+    assert text.startswith(
+        f"better in {better}, equal in {equal} of {rows} settings, of ce_ocl_table3 (published: better in {theirs}, "
+    )
     assert decided(CLAIMS[name], {"ce_ocl_table3": frame.iloc[:-2]})[0] == OPEN
     assert decided(CLAIMS[name], {"ce_ocl_table3": frame.assign(factuals=19)})[0] == OPEN
     if measure == "validity":  # assigned: 1 whatever CE-OCL returns, so it decides nothing
@@ -178,12 +180,14 @@ def test_validity_is_that_of_all_tables(validity: float, word: str) -> None:
     third = table_3("validity", {"CE-OCL": 1.0}, {"CE-OCL": 1.0}, 30)
     numbers = {"ce_ocl_table2": second, "ce_ocl_table3": third}
     whole = 24 if word == HOLDS else 23
-    assert decided(CLAIMS["ce_ocl_valid"], numbers) == (word, f"1.00 in {whole} of 24 rows")
+    where = "ce_ocl_table2{0}, ce_ocl_table3{0}"
+    assert decided(CLAIMS["ce_ocl_valid"], numbers) == (word, f"1.00 in {whole} of 24 rows of {where.format('')}")
     assigned = {f"{name}_published": frame.assign(ours=1.0) for name, frame in numbers.items()}
     assert decided(CLAIMS["ce_ocl_valid"], assigned)[0] == OPEN
     measured = {name: numbers[name.removesuffix("_published")].assign(measure="validity_measured") for name in assigned}
     both = {name: pd.concat([assigned[name], measured[name]]) for name in assigned}
-    assert decided(CLAIMS["ce_ocl_valid"], both) == (word, f"1.00 in {whole} of 24 rows")
+    theirs = where.format("_published")
+    assert decided(CLAIMS["ce_ocl_valid"], both) == (word, f"1.00 in {whole} of 24 rows of {theirs}")
 
 
 def columns(own: float, program: float, settings: int = 60) -> dict[str, pd.DataFrame]:

@@ -90,3 +90,5 @@ def test_the_folder_of_studies_is_said_before_or_after_them(arguments: tuple[str
     """As on the command line of a sweep; a folder by its path stays where it is."""
     assert folders_of(arguments) == [Path("there/a"), Path("there/b"), Path("c")]
     assert folders_of(["study=a"]) == [Path("results/a")]
+    several = ["output_dir=one", "study=a", "output_dir=two", "study=b"]
+    assert folders_of(several) == [Path("one/a"), Path("two/b")]

@@ -25,7 +25,7 @@ from metrics import _example as loans
 
 NAMES = ("validity", "continuous_proximity")
 EXPERIMENTS = Path(__file__).parents[2] / "conf" / "experiment"
-COUNTS = slice(1, 12)  # of the cells of a line, all but the name
+COUNTS = slice(1, 13)  # of the cells of a line, all but the name
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_what_is_excluded_is_listed(home: Path, comparison: Comparison, monkeypa
     reproduction.write(home)
     page = (home / "REPRODUCTION.md").read_text()
     assert "Proven wrong, " not in page
-    assert "0 counterfactuals and means are proven wrong." in page
+    assert "In 0 places a printed counterfactual or mean is proven wrong." in page
     assert cells(page, "small")[-1] == "–"
     most = {"validity": lambda run: 0.5, "continuous_proximity": lambda run: 0.0}
     judged = dataclasses.replace(comparison, most=most)
@@ -85,7 +85,7 @@ def test_what_is_excluded_is_listed(home: Path, comparison: Comparison, monkeypa
         reproduction.write(home)
         page = (home / "REPRODUCTION.md").read_text()
         text = page.partition("\n## A table\n")[2].partition("\n## ")[0]
-        assert "1 counterfactuals and means are proven wrong." in page
+        assert "In 1 places a printed counterfactual or mean is proven wrong." in page
         assert cells(page, "small")[-1] == "1 of 2"
         assert "Proven wrong, 1 of 2 that can be judged; `python -m harness.check home/run` judges them" in text
         why = "a mean of validity is at most 0.5 where every counterfactual changes something"
@@ -101,18 +101,19 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     asked(home, "run", GRANTED, GRANTED, None)
     assert reproduction.write(home) == f"{home / 'REPRODUCTION.md'}: 1 of 2 tables; renewed: small"
     page = (home / "REPRODUCTION.md").read_text()
-    assert cells(page, "small")[COUNTS] == ["5", "3", "1", "0", "0", "1", "0", "0", "3", "0", "–"]
+    assert cells(page, "small")[COUNTS] == ["5", "3", "1", "0", "0", "1", "0", "0", "0", "3", "–", "–"]
     assert "| Loans | Exact | = 1 (1) | ▼ -60 (-20) | 2 of 3 |" in page
     assert "Other" not in page  # nothing of it was run
     assert "- Not run: 3 not asked here.\n" in page
     assert "- What a reader has to know.\n" in page
     assert "Not run here at all: absent.\n" in page
-    assert "are not shown: nothing" not in page
+    assert "published rows are not shown: nothing of them was run here." in page
     opening = (
         "Of 5 comparisons with published results in 1 tables (what is asked of the authors' models and of ours, or in "
         "two ways, counts twice), 2 were regenerated: 1 come out as printed, 0 agree, 0 are undecided, and "
-        "1 differ (ours is worse in 1, better in 0). 0 counterfactuals and means are proven wrong. 0 costs stand "
-        "beside ours. Of the papers' claims, 0 do not hold here, 1 hold, and 0 are not tested enough."
+        "1 differ (ours is worse in 1, better in 0); of 0 the method has no answer here, and 3 were not run. In 0 "
+        "places a printed counterfactual or mean is proven wrong. Of 0 costs 0 stand beside ours. Of the papers' "
+        "claims, 0 do not hold here, 1 hold, and 0 are not tested enough."
     )
     assert opening in page
     assert "| All is well. | section 1 | holds | 6 rows |" in page
@@ -128,9 +129,10 @@ def test_what_found_nothing_is_told_from_what_was_not_asked(home: Path) -> None:
     asked(home, "run", None, None)
     reproduction.write(home)
     page = (home / "REPRODUCTION.md").read_text()
-    assert cells(page, "small")[COUNTS][-3:-1] == ["5", "0"]
-    assert "- Not run: 3 not asked here; 2 found nothing.\n" in page
-    assert "Nothing of it has an answer." in page
+    assert cells(page, "small")[COUNTS][-4:-2] == ["2", "3"]
+    assert "- No answer: 2 found nothing.\n- Not run: 3 not asked here.\n" in page
+    assert "of 2 the method has no answer here, and 3 were not run." in page
+    assert "| Loans | Exact | ✗ (1) | ✗ (-20) | 0 of 2 |" in page
 
 
 def test_a_page_is_renewed_by_what_is_no_less(home: Path) -> None:
@@ -293,7 +295,7 @@ def test_costs_are_in_no_count_of_agreement(home: Path, comparison: Comparison) 
         compared=lambda lines: lines,
     )  # fmt: skip
     found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
-    assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "3", "2"]
+    assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "0", "3 of 5", "2"]
     assert found.text.endswith("- A note.")
 
 
@@ -306,7 +308,7 @@ def test_each_verdict_has_its_own_column(home: Path) -> None:
         title="T", costs=frozenset(), asked=30, build=lambda found: ("", frame), compared=lambda lines: lines
     )
     found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
-    assert found.row[COUNTS] == ["6", "1", "0", "2", "1", "0", "3", "0", "0", "0", "–"]
+    assert found.row[COUNTS] == ["6", "1", "0", "2", "1", "0", "3", "0", "0", "0", "–", "–"]
 
 
 def test_the_opening_counts_claims_by_word() -> None:
@@ -326,13 +328,12 @@ def test_a_number_without_a_reason_was_not_asked(home: Path) -> None:
     rows = [{"measure": "distance", "published": 1.0, "ours": None, "why": why} for why in (math.nan, None, "refused")]
     table: Any = SimpleNamespace(title="T", costs=frozenset(), asked=1, compared=lambda lines: lines)
     for frame, told in (
-        (pd.DataFrame(rows), "2 not asked here; 1 refused"),
-        (pd.DataFrame(rows)[["measure", "published", "ours"]], "3 not asked here"),
+        (pd.DataFrame(rows), "- No answer: 1 refused.\n- Not run: 2 not asked here."),
+        (pd.DataFrame(rows)[["measure", "published", "ours"]], "- Not run: 3 not asked here."),
     ):
         table.build = lambda found, frame=frame: ("", frame.assign(place=1)[["place", *frame.columns]])
-        assert (
-            f"- Not run: {told}." in reproduction.section("small", table, [asked(home, "run", GRANTED)], home)[0].text
-        )
+        text = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)[0].text
+        assert text.endswith(told)
 
 
 def test_figures_are_drawn_beside_the_page(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

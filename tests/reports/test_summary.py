@@ -337,7 +337,12 @@ def test_a_bound_that_a_counterfactual_is_below_is_a_fault_of_the_sweep(tmp_path
     assert "loans/tree/exact (exact) proves that question 1 has no counterfactual" in study.faults[0]
     said = study.held(study.tasks).faults[1:]
     assert len(said) == 1
-    assert said[0].startswith("loans/tree/exact: it proves of question 0 that no objective is below 9, and ")
+    assert said[0].startswith("loans / tree: exact: it proves of question 0 that no objective is below 9, and ")
+    assert "more of its proofs" not in said[0]
+    run.append([second | {"bound": 8.0}])
+    (said_of_both,) = Study.of(tmp_path / "toy").held(study.tasks).faults[-1:]
+    assert said_of_both.endswith("; 1 more of its proofs are contradicted")
+    run.append([second | none])
     assert study.held([]).faults == study.faults
     run.update(objective=None)  # it states nothing: that there is none is all that it proves
     said = Study.of(tmp_path / "toy").held(study.tasks).faults

@@ -94,11 +94,10 @@ def place_of(standing: Standing, name: str) -> str:
 
 
 def beside(standing: Standing, found: list[Contest], name: str) -> str:
-    """``first_in``, and of how many tasks a rank is where not of all, as the rest of a sentence."""
-    first, ranked = first_in(standing, found, name), _ranked(found, name)
-    if first:
-        return f", first in {first}"
-    return f", {ranked} of {_tasks(found)} tasks" if ranked < _tasks(found) else ""
+    """Of how many tasks a rank is where not of all, and ``first_in``, as the rest of a sentence."""
+    first, ranked, tasks = first_in(standing, found, name), _ranked(found, name), _tasks(found)
+    some = f", {ranked} of {tasks} tasks" if ranked < tasks else ""
+    return some + (f", first in {first}" if first else "")
 
 
 def _tasks(found: Sequence[Contest]) -> int:

@@ -193,7 +193,7 @@ const site = (() => {
   };
 
   /** Whose rank stands beside others' as it is: 0; 1 where it is of some of the tasks only, 2 where too few are answered. */
-  const apart = (line, view) => (line.few ? 2 : Number(line.took < view.tasks));
+  const apart = (line, view) => (line.few ? 2 : Number(line.took < view.asked));
 
   /** The methods of a view by a requirement: those of some tasks only, and who answers too few, come last. */
   function board(shown, view, by, seeing) {
@@ -257,7 +257,7 @@ const site = (() => {
     const values = [...ranks(by)].filter(([place, [rank]]) => rank !== null && (!against || typeof second.get(place)?.[0] === "number")).map(([place, [rank, low, high]]) => {
       const [method, own] = [shown.methods[place], view.methods[place]];
       const kind = apart(own, view);
-      const tasks = `${own.took} of ${view.tasks} tasks`;
+      const tasks = `${own.took} of ${view.asked} tasks`;
       return { method, label: kind === 1 ? `${method}, ${tasks}` : method, kind, rank, low, high, second: second.get(place)?.[0], tasks, answers: own.few ? "too few" : "enough", coverage: own.coverage[0] };
     });
     values.sort((a, b) => a.kind - b.kind);

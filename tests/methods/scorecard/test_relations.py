@@ -232,12 +232,49 @@ def test_a_person_at_a_code_moves_to_the_numbers_beside_it(code: int, kind: str,
         assert abs(answer.row["income"] - code) <= (1.0 if kind == "integer" else 1e-6)
 
 
-def test_numbers_on_both_sides_of_a_code_are_not_all_listed() -> None:
-    """The program has one side of a code amid an interval, so that it proves no absence; at an end none is cut off."""
-    for code, whole in ((-1, True), (2, False), (4, True), (9, True)):
+def test_numbers_on_both_sides_of_a_code_are_listed_but_for_who_stands_there() -> None:
+    """Of the interval [-1, 5) the program has one side of the person's own code, so that it proves no absence."""
+    for code, others, own in (
+        (-1, (0, 4), (0, 4)),
+        (2, (-1, 4), (3, 4)),
+        (4, (-1, 3), (-1, 3)),
+        (9, (-1, 4), (-1, 4)),
+    ):
         bins = (Bin("interval", high=5.0), Bin("interval", 5.0), Bin("special", members=(code,)), Bin("missing"))
         variable = Variable("income", bins, np.array([1.0, -1.0, -1.0, 0.0]), 1.0, np.zeros(4))
         space = Space((Feature("income", "integer", scale=(0, 9), bounds=(-1, 9)),))
         axis = _Axis(variable, space["income"], False, {})
-        assert axis.lists(7) is whole
-        assert axis.within(0, 7, axis.options(7, 1)[0][1]) == {-1: (0, 4), 2: (3, 4), 4: (-1, 3), 9: (-1, 4)}[code]
+        for value, ends, whole in ((7, others, True), (code, own, code != 2)):
+            assert axis.lists(value) is whole
+            assert axis.within(0, value, axis.options(value, axis.bin_of(value))[0][1]) == ends
+
+
+@pytest.mark.parametrize(
+    ("relation", "origin", "income"),
+    [
+        ("if income decreases then income <= 1", 7, 1),
+        ("if income changes then income <= age", 9, 1),
+        ("income <= age + 8", 7, 4),
+        ("income >= age + 5", 7, None),
+    ],
+)
+def test_a_code_amid_an_interval_hides_neither_of_its_sides(relation: str, origin: int, income: int | None) -> None:
+    """Code 2 has a bin of its own; the wanted interval is [-1, 5), and who is asked about stands elsewhere."""
+    space = Space(
+        (
+            Feature("income", "integer", scale=(0, 9), bounds=(-1, 9)),
+            Feature("age", "integer", scale=(0, 9), bounds=(1, 9), actionability="immutable"),
+        ),
+        (relation,),
+    )
+    bins = (Bin("interval", high=5.0), Bin("interval", 5.0), Bin("special", members=(2,)), Bin("missing"))
+    ages = Variable("age", (Bin("interval"), Bin("missing")), np.zeros(2), 1.0, np.zeros(2))
+    card = Card((Variable("income", bins, np.array([1.0, -1.0, -1.0, 0.0]), 1.0, np.zeros(4)), ages), -0.6, True)
+    model = ScorecardClassifier()
+    model.card_, model.classes_ = card, np.array([0, 1])
+    train = space.frame([{"income": income, "age": 1} for income in (origin, 0, 3, 7)])
+    problem = Problem(space, Classifier(model, card.inputs(space), ("no", "yes")), train, np.zeros(4), Label("yes"))
+    method = Scorecard({"proximity": 1}, max_changes=None)
+    (answer,) = method.fit(problem).explain(train.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(20)).answers
+    assert answer.status is (Status.INFEASIBLE if income is None else Status.OPTIMAL)
+    assert (answer.row or {}).get("income") == income
