@@ -356,7 +356,7 @@ class _Explainer:
             further, late = "no further one" if found.choices else "nothing", late or deadline.passed
             detail = f"{further} was found{' within the time limit' if late else ''}"
             filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT if late else Reason.FINISHED, detail=detail)
-        answers, trace = self._answers(origin, moves, found)
+        answers, trace = self._answers(origin, moves, found, until.passed)
         return Explanation(tuple(answers), conflict or (), tuple(trace)).padded(n, filler)
 
     @property
@@ -385,8 +385,13 @@ class _Explainer:
             caps[level] = found.cost + setup.method.degradation * abs(found.cost) + COST_TIE * near
         return found
 
-    def _answers(self, origin: dict[str, Any], moves: Moves, found: Sets) -> tuple[list[Answer], list[dict[str, Any]]]:
-        """The answers, and for each changed feature its value, the required bin and the points gained."""
+    def _answers(
+        self, origin: dict[str, Any], moves: Moves, found: Sets, late: bool
+    ) -> tuple[list[Answer], list[dict[str, Any]]]:
+        """The answers, and for each changed feature its value, the required bin and the points gained.
+
+        ``late``: whether the clock ended the search.
+        """
         answers: list[Answer] = []
         trace: list[dict[str, Any]] = []
         if not found.choices:
@@ -409,7 +414,7 @@ class _Explainer:
                 continue
             share = float(shares[rank])
             status = Status.OPTIMAL if found.proven and gap <= OPTIMALITY_GAP * max(1.0, abs(share)) else Status.FOUND
-            searched = Reason.FINISHED if found.proven else Reason.TIME_LIMIT
+            searched = Reason.TIME_LIMIT if late and not found.proven else Reason.FINISHED
             reason = Reason.PROOF if status is Status.OPTIMAL else searched
             picks = found.choices[rank]
             changes = self._changes(origin, moves, picks[picks >= 0], rows[rank])

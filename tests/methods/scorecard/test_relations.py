@@ -13,7 +13,7 @@ import pytest
 from support.scorecards import SPACE, VALUES, Enumeration, ask, toy, undesired
 
 from harness.core.classifier import Classifier
-from harness.core.explanation import Status
+from harness.core.explanation import Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
@@ -228,6 +228,7 @@ def test_a_person_at_a_code_moves_to_the_numbers_beside_it(code: int, kind: str,
     assert answer.row is not None
     assert problem.valid(space.frame([answer.row]))[0]
     assert answer.row["income"] != code
+    assert answer.reason is not Reason.TIME_LIMIT
     if code < 5:  # a whole number is at least 1 away, any other as near as numbers are
         assert abs(answer.row["income"] - code) <= (1.0 if kind == "integer" else 1e-6)
 
