@@ -163,7 +163,7 @@ def refusal(method: Method, problem: Problem) -> str | None:
             f"{shown} takes no missing values, and {name} keeps them; set features.{name}.missing to "
             f"median, or another filler, or drop."
         )
-    why = method.refuses(problem) or None
+    why = method.refuses(problem)
     if not isinstance(why, str | None):
         raise TypeError(f"refuses returned {why!r}; return a sentence that says why, or None")
     return why

@@ -118,7 +118,7 @@ def _size(section: Section) -> tuple[int, int, int]:
 
 
 def _first(cell: str) -> int:
-    """The number of a cell, or the first of \"4 of 12\"; 0 of a dash."""
+    """The number of a cell, or the first of ``4 of 12``; 0 of a dash."""
     return 0 if cell == markup.DASH else int(cell.partition(" of ")[0])
 
 
