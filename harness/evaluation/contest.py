@@ -253,15 +253,14 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
     by_task = pd.DataFrame({contest.task: contest.mean_ranks for contest in found}).T
     blocks = by_task.groupby([dataset_of[str(task)] for task in by_task.index], sort=False).mean().round(RANK_DIGITS)
     blocks = blocks.reindex(columns=[method for method in study.methods if method in blocks])
-    asked = [task for task in study.tasks if any(len(entry.table) for entry in study.of_task(task))]
-    silent = [{entry.method for entry in study.of_task(task)} for task in asked if task not in by_task.index]
+    silent = [{entry.method for entry in study.of_task(task)} for task in study.asked if task not in by_task.index]
     whole = [str(name) for name in by_task if by_task[name].notna().all() and all(name in took for took in silent)]
     tested = blocks[[name for name in blocks if name in whole]]
     test, few = statistics.friedman(tested), too_few(study)
     places: Mapping[str, int] = {}
     if test is not None:
         places = placed(tested, test, few)
-    elif len(asked) == len(found) == 1:
+    elif len(study.asked) == len(found) == 1:
         places = found[0].places
     return Standing(criterion, blocks, test, places, few)
 

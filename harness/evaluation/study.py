@@ -289,6 +289,11 @@ class Study:
     def tasks(self) -> list[str]:
         return list(dict.fromkeys(entry.task for entry in self.entries))
 
+    @property
+    def asked(self) -> list[str]:
+        """The tasks with a question that some method takes."""
+        return [task for task in self.tasks if any(len(entry.table) for entry in self.of_task(task))]
+
     def tasks_of(self, folders: Collection[Path]) -> list[str]:
         """Those that a run in one of some folders is of."""
         found = (entry.task for entry in self.entries if any(run.path in folders for run in entry.runs))

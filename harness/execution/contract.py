@@ -18,6 +18,8 @@ PLAIN = (str, int, float, np.bool_, np.integer, np.floating, type(None))  # of w
 
 def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame) -> str | None:
     """How an explanation breaks the contract of ``GroupExplainer``, if it does."""
+    if fault := _no_explanation(explanation, GroupExplanation, "explain_group", "points"):
+        return fault
     assigned, left = explanation.assignment, explanation.uncoverable
     if strangers := (set(assigned) | set(left)) - set(factuals.index):
         return f"the method assigned {sorted(map(str, strangers))}, which are not in the group"
@@ -64,7 +66,7 @@ def _listed(names: set[Any]) -> str:
 
 def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) -> str | None:
     """How an explanation breaks the contract of ``Explainer``, if it does."""
-    if fault := _no_explanation(explanation):
+    if fault := _no_explanation(explanation, Explanation, "explain", "answers"):
         return fault
     if len(explanation.answers) != request.count:
         return f"the method was asked for {request.count} answers and gave {len(explanation.answers)}"
@@ -85,13 +87,15 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
     return None
 
 
-def _no_explanation(found: Any) -> str | None:
-    """What of it is of another type than a method has to return."""
-    if not isinstance(found, Explanation):
-        return f"explain returned {_a(found)}; return an Explanation of as many Answers as are asked for"
-    for answer in found.answers:
+def _no_explanation(found: Any, kind: type, function: str, parts: str) -> str | None:
+    """What of an explanation is of another type than a function of a method has to return."""
+    if not isinstance(found, kind):
+        return (
+            f"{function} returned {_a(found)}; return {'an' if kind is Explanation else 'a'} {kind.__name__} of Answers"
+        )
+    for answer in getattr(found, parts):
         if not isinstance(answer, Answer):
-            return f"explain returned {_a(answer)} in its Explanation; return an Answer, with a status"
+            return f"{function} returned {_a(answer)} in its {kind.__name__}; return an Answer, with a status"
         if answer.row is not None and not isinstance(answer.row, dict):
             return f"the method gave {_a(answer.row)} as the row of an answer; give a dict of plain values by feature"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -67,6 +67,15 @@ def without_blanks(head: Sequence[str], body: Sequence[Sequence[Any]], keys: int
 
 
 NOT_RUN = "not run"
+
+
+def printed_at(row: Mapping[str, Any], keys: Iterable[str]) -> tuple[str, str]:
+    """Where a mean is printed, and as what, as a ``Refuted`` names it; a row of a comparison that has one."""
+    return ", ".join(str(row[key]) for key in keys), f"{_words(row)} {float(row['published']):.{PRINTED}f}"
+
+
+def _words(row: Mapping[str, Any]) -> str:
+    return str(row["measure"].replace("_", " "))
 
 
 def _why(run: StoredRun) -> str:
@@ -154,10 +163,8 @@ class Comparison(OneFile):
             looked += 1
             most, printed = self.most[row["measure"]](run), float(row["published"])
             if round(printed - 0.5 * 10.0**-PRINTED, PRINTED + 1) > round(most, PRINTED):
-                place = ", ".join(str(row[key]) for key in self.keys)
-                name = row["measure"].replace("_", " ")
-                why = f"a mean of {name} is at most {most:.4g} where every counterfactual changes something"
-                lines.append(Refuted(place, f"{name} {printed:.{PRINTED}f}", why))
+                why = f"a mean of {_words(row)} is at most {most:.4g} where every counterfactual changes something"
+                lines.append(Refuted(*printed_at(row, self.keys), why))
         return lines, looked
 
     def _barred(self, found: Sequence[StoredRun]) -> list[str]:

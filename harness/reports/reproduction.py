@@ -15,6 +15,7 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.reports import figures, markup, registry, stored
 from harness.reports.claim import FAILS, HOLDS, OPEN, Numbers, decided
+from harness.reports.comparison import printed_at
 from harness.reports.verdict import (
     AGREES,
     AS_PRINTED,
@@ -25,7 +26,6 @@ from harness.reports.verdict import (
     NEAR,
     NO_ANSWER,
     NOT_RUN,
-    PRINTED,
     UNASKED,
     UNDECIDED,
     WORSE,
@@ -228,7 +228,7 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
     excluded = {(line.place, line.published) for line in wrong[0]}
     cells = _published(lines)
     if excluded and "better" in cells:  # what cannot be is not reached
-        impossible = [(_place(row, cells), _mean(row)) in excluded for row in cells.to_dict("records")]
+        impossible = [printed_at(row, _keys(cells)) in excluded for row in cells.to_dict("records")]
         cells = cells.assign(better=cells["better"].mask(impossible, ""))
     costs = cells["measure"].map(lambda measure: measure.partition(",")[0] in table.costs)
     results = cells.loc[~costs].to_dict("records")
@@ -262,15 +262,9 @@ def _refuted(table: registry.Table, found: Sequence[StoredRun]) -> tuple[list[re
     return table.refuted(found) if isinstance(table, registry.Refutes) else ([], 0)
 
 
-def _place(row: Mapping[str, Any], cells: pd.DataFrame) -> str:
-    """Where a number is printed, as a ``Refuted`` names it."""
-    return ", ".join(str(row[key]) for key in cells.columns[: list(cells.columns).index("measure")])
-
-
-def _mean(row: Mapping[str, Any]) -> str:
-    """A printed mean, as a ``Refuted`` names it."""
-    name = row["measure"].replace("_", " ")
-    return name if missing(row["published"]) else f"{name} {float(row['published']):.{PRINTED}f}"
+def _keys(lines: pd.DataFrame) -> list[str]:
+    """The columns that say where a number is printed: those before ``measure``."""
+    return list(lines.columns[: list(lines.columns).index("measure")])
 
 
 def _excluded(lines: Sequence[registry.Refuted], looked: int, found: Sequence[StoredRun], home: Path) -> str:
@@ -367,7 +361,7 @@ def _cells(cells: pd.DataFrame, lines: pd.DataFrame, table: registry.Table) -> s
     """One line a published row, one entry a measure; and of how many asked there is an answer, where that is known."""
     if cells.empty:
         return "No published numbers."
-    keys = list(lines.columns[: list(lines.columns).index("measure")])
+    keys = _keys(lines)
     alone = lines.loc[lines["alone"].astype(bool)] if "alone" in lines else lines.iloc[:0]
     shown = pd.concat([cells, alone])
     measures = list(dict.fromkeys(shown["measure"]))

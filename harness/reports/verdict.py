@@ -19,15 +19,8 @@ AS_PRINTED, AGREES, UNDECIDED, NOT_RUN = "as printed", "agrees", "undecided", "n
 NO_ANSWER, UNASKED = "no answer", "not asked here"  # ``why`` has the latter where a row was not run
 BETTER, WORSE, DIFFERS = "differs, ours better", "differs, ours worse", "differs"
 MARKS = {
-    AS_PRINTED: "=",
-    AGREES: "≈",
-    UNDECIDED: "?",
-    BETTER: "▲",
-    WORSE: "▼",
-    DIFFERS: "≠",
-    NO_ANSWER: "✗",
-    NOT_RUN: "–",
-}
+    AS_PRINTED: "=", AGREES: "≈", UNDECIDED: "?", BETTER: "▲", WORSE: "▼", DIFFERS: "≠", NO_ANSWER: "✗", NOT_RUN: "–",
+}  # fmt: skip
 
 
 def verdict(row: Mapping[str, Any], asked: int) -> str:

@@ -15,9 +15,8 @@ from harness.core.doubts import ONE_RUN, doubt
 from harness.core.tolerances import FEASIBILITY, OPTIMALITY_GAP
 from harness.solvers.silence import silent
 
-LOOSENESS = (
-    "times the feasibility tolerance"  # of ``new_solver``: no option of HiGHS; what it loosens bounds from below
-)
+# No option of HiGHS, but of ``new_solver``; what it loosens bounds from below.
+LOOSENESS = "times the feasibility tolerance"
 # No single run proves anything: with presolve, releases 1.12 to 1.15 were seen to lose optimal points. A run differs
 # from those before it in these options; two that agree are enough.
 RUNS: tuple[Mapping[str, Any], ...] = (

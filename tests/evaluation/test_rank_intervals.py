@@ -33,6 +33,7 @@ def estimates(**tasks: pd.DataFrame) -> dict[str, statistics.Estimate]:
         entries=entries,
         methods=methods,
         tasks=list(tasks),
+        asked=list(tasks),
         of_task=lambda task: [entry for entry in entries if entry.task == task],
     )
     return rank_estimates(study, standing(study, CRITERION, found), found)

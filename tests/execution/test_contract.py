@@ -77,6 +77,15 @@ def test_what_is_no_explanation_is_named(problem: Problem, rows: list[dict[str, 
         wrong = breach(found, problem, ExplainRequest(problem.train.iloc[[0]], 2, (0,), 1.0))  # type: ignore[arg-type]
         assert wrong is not None
         assert words in wrong
+    group = problem.train.iloc[:2]
+    for several, words in (
+        (None, "explain_group returned None; return a GroupExplanation"),
+        (Explanation((answer,)), "explain_group returned a value of type Explanation; return a GroupExplanation"),
+        (GroupExplanation((rows[1],)), "a value of type dict in its GroupExplanation; return an Answer"),  # type: ignore[arg-type]
+    ):
+        wrong = group_breach(several, problem, group)  # type: ignore[arg-type]
+        assert wrong is not None
+        assert words in wrong
 
 
 @pytest.mark.parametrize(("objective", "bound"), [(None, None), (1.0, None), (None, 1.0), (1.0, 1.0)])

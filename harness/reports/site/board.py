@@ -106,8 +106,7 @@ def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
         if any(len(entry.table) for entry in entries):
             lines[place] = _line(entries, alone=len(tasks) == 1) | {"few": method in few}
     by = {c.name: ranked for c in numbers.criteria if (ranked := _ranked(numbers, part, c))}
-    asked = {e.task for e in part.entries if e.refusal is None and len(e.table)}  # where there is a question at all
-    return {"tasks": len(tasks), "asked": len(asked), "methods": lines, "by": by}
+    return {"tasks": len(tasks), "asked": len(part.asked), "methods": lines, "by": by}
 
 
 def _line(entries: Sequence[Entry], alone: bool) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from support.scorecards import SPACE, VALUES, Enumeration, ask, toy, undesired
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Reason, Status
-from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
@@ -208,25 +207,37 @@ def test_of_several_codes_of_one_bin_nothing_is_proven(least: int, expected: Sta
     assert answer.status is expected
 
 
+def coded(code: int) -> Variable:
+    """An income whose code has a bin of its own; wanted is less than 5."""
+    bins = (Bin("interval", high=5.0), Bin("interval", 5.0), Bin("special", members=(code,)), Bin("missing"))
+    return Variable("income", bins, np.array([1.0, -1.0, -1.0, 0.0]), 1.0, np.zeros(4))
+
+
+def beside_a_code(code: int, income: Feature, age: Feature, relation: str, origin: int) -> Problem:
+    """A card of ``coded``, whose first training row is a person with an income and an age of 1."""
+    space = Space((income, age), (relation,))
+    ages = Variable("age", (Bin("interval"), Bin("missing")), np.zeros(2), 1.0, np.zeros(2))
+    model = ScorecardClassifier()
+    model.card_, model.classes_ = Card((coded(code), ages), -0.6, True), np.array([0, 1])
+    train = space.frame([{"income": number, "age": 1} for number in (origin, 0, 3, 7)])
+    classifier = Classifier(model, model.card_.inputs(space), ("no", "yes"))
+    return Problem(space, classifier, train, np.zeros(4), Label("yes"))
+
+
 @pytest.mark.parametrize("engine", ["search", "milp"])
 @pytest.mark.parametrize("kind", ["integer", "continuous"])
 @pytest.mark.parametrize("code", [-1, 2, 4, 9])
 def test_a_person_at_a_code_moves_to_the_numbers_beside_it(code: int, kind: str, engine: str) -> None:
     """The code lies within the wanted interval, [-1, 5), at its end or amid it, or beyond; it has a bin of its own."""
     income = Feature("income", kind, scale=(0, 9), bounds=(-1, 9))
-    space = Space((income, Feature("age", "integer", scale=(0, 9), bounds=(0, 9))), ("income <= age + 8",))
-    bins = (Bin("interval", high=5.0), Bin("interval", 5.0), Bin("special", members=(code,)), Bin("missing"))
-    ages = Variable("age", (Bin("interval"), Bin("missing")), np.zeros(2), 1.0, np.zeros(2))
-    card = Card((Variable("income", bins, np.array([1.0, -1.0, -1.0, 0.0]), 1.0, np.zeros(4)), ages), -0.6, True)
-    model = ScorecardClassifier()
-    model.card_, model.classes_ = card, np.array([0, 1])
-    train = space.frame([{"income": income, "age": 1} for income in (code, 0, 3, 7)])
-    problem = Problem(space, Classifier(model, card.inputs(space), ("no", "yes")), train, np.zeros(4), Label("yes"))
-    method = Scorecard({"proximity": 1}, max_changes=1, engine=engine)
-    (answer,) = method.fit(problem).explain(train.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(20)).answers
+    age = Feature("age", "integer", scale=(0, 9), bounds=(0, 9))
+    problem = beside_a_code(code, income, age, "income <= age + 8", code)
+    (answer,) = ask(
+        Scorecard({"proximity": 1}, max_changes=1, engine=engine), problem, problem.train.iloc[[0]], 1
+    ).answers
     assert answer.status is Status.OPTIMAL or (code == 2 and answer.status is Status.FOUND)  # of one side of it
     assert answer.row is not None
-    assert problem.valid(space.frame([answer.row]))[0]
+    assert problem.valid(problem.space.frame([answer.row]))[0]
     assert answer.row["income"] != code
     assert answer.reason is not Reason.TIME_LIMIT
     if code < 5:  # a whole number is at least 1 away, any other as near as numbers are
@@ -241,10 +252,8 @@ def test_numbers_on_both_sides_of_a_code_are_listed_but_for_who_stands_there() -
         (4, (-1, 3), (-1, 3)),
         (9, (-1, 4), (-1, 4)),
     ):
-        bins = (Bin("interval", high=5.0), Bin("interval", 5.0), Bin("special", members=(code,)), Bin("missing"))
-        variable = Variable("income", bins, np.array([1.0, -1.0, -1.0, 0.0]), 1.0, np.zeros(4))
         space = Space((Feature("income", "integer", scale=(0, 9), bounds=(-1, 9)),))
-        axis = _Axis(variable, space["income"], False, {})
+        axis = _Axis(coded(code), space["income"], False, {})
         for value, ends, whole in ((7, others, True), (code, own, code != 2)):
             assert axis.lists(value) is whole
             assert axis.within(0, value, axis.options(value, axis.bin_of(value))[0][1]) == ends
@@ -261,21 +270,9 @@ def test_numbers_on_both_sides_of_a_code_are_listed_but_for_who_stands_there() -
 )
 def test_a_code_amid_an_interval_hides_neither_of_its_sides(relation: str, origin: int, income: int | None) -> None:
     """Code 2 has a bin of its own; the wanted interval is [-1, 5), and who is asked about stands elsewhere."""
-    space = Space(
-        (
-            Feature("income", "integer", scale=(0, 9), bounds=(-1, 9)),
-            Feature("age", "integer", scale=(0, 9), bounds=(1, 9), actionability="immutable"),
-        ),
-        (relation,),
-    )
-    bins = (Bin("interval", high=5.0), Bin("interval", 5.0), Bin("special", members=(2,)), Bin("missing"))
-    ages = Variable("age", (Bin("interval"), Bin("missing")), np.zeros(2), 1.0, np.zeros(2))
-    card = Card((Variable("income", bins, np.array([1.0, -1.0, -1.0, 0.0]), 1.0, np.zeros(4)), ages), -0.6, True)
-    model = ScorecardClassifier()
-    model.card_, model.classes_ = card, np.array([0, 1])
-    train = space.frame([{"income": income, "age": 1} for income in (origin, 0, 3, 7)])
-    problem = Problem(space, Classifier(model, card.inputs(space), ("no", "yes")), train, np.zeros(4), Label("yes"))
-    method = Scorecard({"proximity": 1}, max_changes=None)
-    (answer,) = method.fit(problem).explain(train.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(20)).answers
+    number = Feature("income", "integer", scale=(0, 9), bounds=(-1, 9))
+    age = Feature("age", "integer", scale=(0, 9), bounds=(1, 9), actionability="immutable")
+    problem = beside_a_code(2, number, age, relation, origin)
+    (answer,) = ask(Scorecard({"proximity": 1}, max_changes=None), problem, problem.train.iloc[[0]], 1).answers
     assert answer.status is (Status.INFEASIBLE if income is None else Status.OPTIMAL)
     assert (answer.row or {}).get("income") == income
