@@ -396,10 +396,9 @@ def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     space, rows = task.dataset.space, task.factuals
     if whole(person):
         if person not in rows.index:
-            raise DatasetError(
-                f"there is no row {person} in the table; allowed: {rows.index.min()} to {rows.index.max()}"
-                f"{', without the rows dropped as incomplete' * (len(rows) <= rows.index.max() - rows.index.min())}."
-            )
+            first, last = int(rows.index.min()), int(rows.index.max())
+            dropped = ", without the rows dropped as incomplete" * (len(rows) <= last - first)
+            raise DatasetError(f"there is no row {person} in the table; allowed: {first} to {last}{dropped}.")
         return rows.loc[[int(person)]], task.problem(int(person))
     frame = person.infer_objects() if isinstance(person, pd.DataFrame) else None
     if isinstance(person, Mapping | pd.Series):

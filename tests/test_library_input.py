@@ -342,3 +342,13 @@ def test_columns_that_nobody_uses_may_hold_anything(model: Pipeline) -> None:
     check_frame(FRAME.assign(when=pd.Series(pd.NaT, FRAME.index)), TARGET)
     with pytest.raises(DatasetError, match="the table's column 'when' holds dates"):
         pose(dated, TARGET, model)
+
+
+def test_rows_that_there_are_not_are_told_as_they_are(question: Task, model: Pipeline) -> None:
+    """All of them, or all but those that were dropped."""
+    with pytest.raises(DatasetError, match=rf"allowed: 0 to {len(FRAME) - 1}\.$"):
+        explain(Nearest(), question, 99_999)
+    gaps = FRAME.assign(income=FRAME["income"].astype(float).where(FRAME.index != 5))
+    dropped = pose(gaps, TARGET, model, missing="drop")
+    with pytest.raises(DatasetError, match="without the rows dropped as incomplete"):
+        explain(Nearest(), dropped, 5)
