@@ -599,3 +599,20 @@ def test_a_person_in_numbers_is_put_into_intervals() -> None:
     assert given[0] == given[1]
     with pytest.raises(DatasetError, match="missing"):
         explain(Nearest(), question, values | {"a": math.nan})
+
+
+def test_which_answers_still_break_what_the_person_breaks(pipeline: Pipeline) -> None:
+    """Of two the first keeps the income that is too low, the second raises it."""
+    question = pose(FRAME, "approved", pipeline, "yes", constraints=["income >= 20000"])
+    low = next(place for place in rejected(pipeline) if FRAME["income"][place] < 20_000)
+    row = FRAME.drop(columns="approved").iloc[low].to_dict()
+    older, richer = row | {"age": row["age"] + 1}, row | {"income": 50_000.0}
+    told = "The factual itself breaks income >= 20000{}; counterfactuals may not break it further."
+    for rows, still in (
+        ((older, richer), ", and so does CE 1"),
+        ((richer,), ""),
+        ((older, older | {"age": 40}), ", and so do CE 1, CE 2"),
+    ):
+        answers = tuple(Answer(Status.FOUND, row) for row in rows)
+        shown = " ".join(str(explain(Given(answers), question, low, n=len(rows))).split())
+        assert told.format(still) in shown

@@ -21,6 +21,7 @@ from support.tables import GRANTED, started
 from harness.cli import ending, job, main, process, progress, sweep
 from harness.cli.process import BEGAN, CELLS
 from harness.core.errors import HarnessError
+from harness.core.objective import Objective, Term
 from harness.evaluation.study import EQUATIONS
 from metrics import _example as loans
 
@@ -310,3 +311,21 @@ def test_what_is_no_setting_is_left_to_hydra() -> None:
     assert sweep._jobs(config) == [["method.a=1", "seed=3"], ["method.a=2", "seed=3"]]
     config.hydra.sweeper.params = {"method.a 2020-01-31T10:00": "1,2"}
     assert sweep._jobs(config) == []
+
+
+def test_a_sweep_ends_with_the_proofs_that_others_contradict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the tasks that it touched, whoever was asked before."""
+    logging.getLogger("harness").propagate = True
+    monkeypatch.setattr(ending, "log_study", lambda *given: None)
+    monkeypatch.setattr(ending.tracking, "page", lambda *given: "")
+    monkeypatch.setenv(process.SWEEP, "1")
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED], method="exact")
+    run.put_objective(Objective((Term("l1"),)))
+    run.append([run.rows()[0] | {"bound": 9.0}])
+    rival = started(tmp_path, loans.problem, loans.factual, [GRANTED], method="rival")
+    with caplog.at_level(logging.INFO, "harness"):
+        assert ending._show(chosen([]), tmp_path, [rival]) == 1
+    (said,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert said.startswith("loans / tree: exact: it proves of question 0 that no objective is below 9, and ")

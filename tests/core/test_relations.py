@@ -325,3 +325,11 @@ def test_rows_that_break_a_relation_are_told_together() -> None:
         assert relation.broken_by(frame).tolist() == broken, text
         assert [bool(relation.broken_by(frame.iloc[[place]])[0]) for place in range(4)] == broken
         assert relation.broken_by(frame.iloc[:0]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"), [("a =< 3", "comparisons are <=, >="), ("a => 3", "comparisons are"), ("a ~ 3", "backticks")]
+)
+def test_a_comparison_that_is_none_is_told_those_that_are(text: str, hint: str) -> None:
+    with pytest.raises(DatasetError, match=hint):
+        parse_relation(text, {"a": Feature("a", "integer", scale=(1, 4))})

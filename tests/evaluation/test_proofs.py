@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 from support.tables import started
@@ -14,6 +15,7 @@ from support.tables import started
 from harness import check
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation, Formula
+from harness.core.errors import HarnessError
 from harness.core.inputs import Affine
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
@@ -236,3 +238,45 @@ def test_a_learnt_equation_is_asked_of_no_empty_table(tmp_path: Path) -> None:
     equation = Equation("age", Classifier(LinearRegression().fit([[0.0], [9.0]], [0.0, 0.9]), (Affine("income"),)))
     points = [("on", earning(80.0, age=35))]
     assert proofs._nearer(NEAREST, [equation], loans.SPACE, loans.factual, points, 0.1) is None
+
+
+def test_proofs_within_hulls_wait_where_not_all_are_asked_about(tmp_path: Path) -> None:
+    """As at the end of a sweep; so do those that there is none at all, which its tables tell."""
+    hull = replace(NEAREST, limits=(within(80.0, 90.0),))
+    for objective, changes, wrong in (
+        (NEAREST, {}, (1, 1)),
+        (hull, {}, (1, 0)),
+        (replace(NEAREST, terms=(*NEAREST.terms, within(80.0, 90.0).term)), {}, (1, 0)),
+        (NEAREST, {"status": "INFEASIBLE", "row": None}, (1, 0)),
+        (
+            replace(NEAREST, limits=(Limit(Term("l0"), 1),)),
+            {"status": "INFEASIBLE", "row": None},
+            (1, 1),
+        ),
+    ):
+        found, run, point = proofs.Found(), proving(tmp_path, 0.55, objective, **changes), rival(tmp_path, 80.0)
+        found.add(point, checker.verdicts(point))
+        assert tuple(len(found.against(run, whole=whole)[0]) for whole in (True, False)) == wrong
+
+
+def test_a_model_that_cannot_be_read_hides_no_contradiction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the person has what is wanted is then not known, and rarely so."""
+
+    def untrusted(run: StoredRun) -> set[Any]:
+        raise HarnessError("add --trust")
+
+    monkeypatch.setattr(proofs, "satisfied", untrusted)
+    said, held = told(proving(tmp_path, 0.55, NEAREST), rival(tmp_path, 80.0))
+    assert (len(said), held) == (1, 1)
+
+
+def test_nothing_is_near_a_hull_of_nobody(tmp_path: Path) -> None:
+    """That a question has no counterfactual in it is contradicted by none."""
+    empty = Term("slack", params={"points": np.zeros((0, loans.SPACE.encode(loans.factual).shape[1])), "norm": 1})
+    clusters = replace(empty, params={**empty.params, "cluster": np.zeros(0)})
+    for term in (empty, clusters):
+        objective = replace(NEAREST, limits=(Limit(term, 0.0),))
+        assert objective.evaluate(loans.SPACE, loans.factual, loans.factual).tolist() == [0.0]
+        assert objective.exceeded(loans.SPACE, loans.factual, loans.factual) == [["slack"]]
+        none = {"status": "INFEASIBLE", "row": None}
+        assert told(proving(tmp_path, None, objective, **none), rival(tmp_path, 80.0)) == ([], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
+from harness.core.method import refusal
 from harness.core.problem import Problem
 from harness.execution.contract import breach, group_breach
 from harness.execution.messages import ExplainRequest
@@ -147,3 +149,13 @@ def test_the_points_of_a_group_have_the_columns(problem: Problem, rows: list[dic
     answers = Answer(Status.FOUND, rows[1]), Answer(Status.FOUND, rows[2] | {"income": float("nan")})
     found = group_breach(GroupExplanation(answers, {0: 0, 1: 1}, changed=(FIRST, SECOND)), problem, factuals)
     assert found == "the method gave a row with missing values: income"
+
+
+@pytest.mark.parametrize("found", [True, False, 0, ["no"]])
+def test_a_refusal_is_a_sentence_or_none(found: Any, problem: Problem) -> None:
+    method: Any = SimpleNamespace(refuses=lambda problem: found)
+    with pytest.raises(TypeError, match=r"refuses returned .*; return a sentence that says why, or None"):
+        refusal(method, problem)
+    for fine in (None, "not for this model"):
+        method.refuses = lambda problem, fine=fine: fine
+        assert refusal(method, problem) == fine

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +238,17 @@ def test_a_factuals_randomness_is_its_own(dataset: Dataset, classifier: Classifi
 def test_a_name_has_randomness_of_its_own_too(factual: Any, number: int) -> None:
     """Numbers as they are; of text its CRC-32, whose value of these nine digits is the standard's."""
     assert entropy(5)(factual) == (5, EXPLAIN, number)
+
+
+@pytest.mark.parametrize(("bound", "units"), [(10.0, True), (0.5, False)])
+def test_a_relation_that_no_row_keeps_is_asked_for_its_units(
+    bound: float, units: bool, dataset: Dataset, classifier: Classifier, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In parts of the range of incomes: ten of them nobody has, half of it some do."""
+    low, high = dataset.space["income"].scale
+    space = replace(dataset.space, constraints=(f"income >= {low + bound * (high - low)}",))
+    logging.getLogger("harness").propagate = True
+    with caplog.at_level(logging.WARNING, "harness"):
+        make_task(replace(dataset, space=space), classifier, n_factuals=20)
+    (said,) = [record.getMessage() for record in caplog.records if "may not break it further" in record.getMessage()]
+    assert said.endswith(", which no row of the table keeps: is it in other units?") is units

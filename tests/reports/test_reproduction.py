@@ -385,3 +385,31 @@ def test_figures_of_no_paper_are_drawn_for_the_study_of_their_name(home: Path, m
 def test_counts_of_stops_have_no_ratio() -> None:
     assert math.isnan(reproduction._ratio({"published": 3.0, "ours": 5.0, "of": 5.0}))
     assert reproduction._ratio({"published": 3.0, "ours": 6.0}) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("most", "mark"), [(-30.0, "≠"), (-10.0, "▼")])
+def test_what_cannot_be_is_not_missed(
+    most: float, mark: str, home: Path, comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours of -60 is worse than the printed -20, where a mean can be that."""
+    judged = dataclasses.replace(comparison, most={"continuous_proximity": lambda run: most})
+    monkeypatch.setattr(registry, "known", lambda: {"small": judged})
+    asked(home, "run", GRANTED, GRANTED, None)
+    reproduction.write(home)
+    assert f"| Loans | Exact | = 1 (1) | {mark} -60 (-20) | 2 of 3 |" in (home / "REPRODUCTION.md").read_text()
+
+
+def test_a_row_is_shown_where_any_of_it_was_run(home: Path) -> None:
+    """Of two places one was not run at all; of the other one number was not."""
+    rows = [{"place": n, "measure": "near", "published": 5.0, "ours": own} for n, own in ((1, 5.0), (2, None))]
+    rows += [{"place": n, "measure": "far", "published": 2.0, "ours": None} for n in (1, 2)]
+    table: Any = SimpleNamespace(
+        title="T",
+        costs=frozenset(),
+        asked=1,
+        build=lambda found: ("", pd.DataFrame(rows)),
+        compared=lambda lines: lines,
+    )
+    found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
+    assert "| 1 | = 5 (5) | – (2) |" in found.text
+    assert "| 2 |" not in found.text

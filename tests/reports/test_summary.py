@@ -36,6 +36,7 @@ from harness.reports import overview as overviews
 from harness.reports import summary
 from harness.reports.overview import for_paper, overview
 from harness.reports.page import page
+from harness.reports.site import board
 from harness.store.codec import to_plain
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
@@ -673,3 +674,25 @@ def test_what_another_process_is_asking_stays_in_mlflow(tmp_path: Path, monkeypa
     mlflow_run.log_study(numbers, tmp_path)
     ((shown,),) = (entry.metas for entry in numbers.study.entries)
     assert trash == [{"1", "2"} - {shown["fingerprint"]}]
+
+
+def test_a_task_whose_questions_all_have_no_answer_is_not_asked(made: Made) -> None:
+    """So that who takes the other one takes all."""
+    runs = [made(name, model=model, infeasible=model == "lr") for name in "ab" for model in ("lr", "rf")]
+    study = Study.among("toy", runs)
+    assert (study.tasks, study.asked) == (["toy / lr", "toy / rf"], ["toy / rf"])
+    view = board._view(Numbers(study), study)
+    assert (view["tasks"], view["asked"]) == (2, 1)
+    assert {line["took"] for line in view["methods"].values()} == {1}
+
+
+def test_what_a_fault_is_of_is_named(tmp_path: Path) -> None:
+    """Values that there are not by their features, and limits of a method's own."""
+    strange = started(tmp_path, loans.problem, loans.factual, [GRANTED | {"income": math.inf}] * 2, method="strange")
+    far = started(tmp_path, loans.problem, loans.factual, [GRANTED] * 2, method="far")
+    far.put_objective(Objective((Term("l1"),), limits=(Limit(Term("l0"), 0.5),)))
+    judge(far)
+    study = Study.of(tmp_path)
+    assert {entry.method: summary._by_what(entry, word) for entry in study.entries for word in entry.faults} == {
+        strange.meta["method"]: " (income 2x)", "far": " (l0 2x)"
+    }  # fmt: skip
