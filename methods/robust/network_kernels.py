@@ -453,7 +453,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
     known = 0
     active, gaps = np.zeros(shifts.shape), np.zeros(shifts.shape)
     form = np.empty(max(weights.shape[1], weights.shape[2]))
-    fresh, true = np.zeros(size), np.zeros(capacity)
+    fresh, still, true = np.zeros(size), np.zeros(size), np.zeros(capacity)
     bound, tightened, squeezed = 0.0, 0.0, False
     for turn in range(ROUNDS):
         room = ROW_TIGHT if turn == 0 else -ROW_MISSED
@@ -528,12 +528,21 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
             if true[worst] >= margin - 2 * ROW_MISSED:
                 return CANDIDATE, bound
             if squeezed:
-                break
-            squeezed = True
-            if not _squeezed(net, origin, Rows(rows[:m], sides[:m]), cost, ends_high, most, cuts):
+                # Bounds from the node above need not follow from the rows of this one, and its lines lean on them.
+                for i in range(sizes[1]):
+                    for sign, end in ((1.0, first_low[i]), (-1.0, -first_high[i])):
+                        for j in range(size):
+                            form[j] = sign * weights[0, i, j]
+                        held = end - BOUND_ROUNDING * (1.0 + abs(end))
+                        m += _row(form, sign * shifts[0, i], held, -ROW_TIGHT, Where(origin, still, point), program, m)
+                if m == before:
+                    break
+            elif not _squeezed(net, origin, Rows(rows[:m], sides[:m]), cost, ends_high, most, cuts):
                 return EMPTY, np.inf
-            ready[:] = False
-            continue
+            else:
+                squeezed = True
+                ready[:] = False
+                continue
         if m >= most_rows:
             break
         status, value, solution, multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)

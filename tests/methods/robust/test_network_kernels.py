@@ -147,3 +147,19 @@ def test_a_decided_later_unit_keeps_to_its_side() -> None:
         root = search.root(within)
         root.phases = {(0, 1, 0): side}
         assert (search._look(root).code == searched.EMPTY) == empty
+
+
+def test_bounds_that_a_node_inherits_leave_nothing_open() -> None:
+    """A relaxed solution outside of bounds that rows of the nodes above gave: it ended there, at a bound of .62."""
+    space = Space(tuple(Feature(f"x{j}", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, 1.0)) for j in range(8)))
+    rng = np.random.default_rng(18)
+    points = rng.random((60, 8))
+    estimator = random_network(MLPClassifier((8, 8, 8), max_iter=1, random_state=0), points, np.arange(60) % 2, rng)
+    rows = space.frame([dict(zip(space.names, point, strict=True)) for point in points.tolist()])
+    judge = Classifier(estimator, space_inputs(space), ("no", "yes"))
+    estimator.intercepts_[-1] -= np.quantile(judge.raw(rows), 0.7) + 0.037
+    problem = Problem(space, judge, rows, np.empty(60, dtype=object), Label("yes"))
+    search = _Search(Network(problem, Settings(rho=0.05)), rows.iloc[2].to_dict(), Deadline.after(60.0))
+    found = search.run()
+    assert found.proven()
+    assert found.value == pytest.approx(0.718535, abs=1e-6)
