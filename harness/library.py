@@ -328,15 +328,16 @@ def explain_group(
     _check(method, task, 1, seed, time_limit)
     several = isinstance(people, Iterable) and not isinstance(people, str | Mapping)
     numbers = dict.fromkeys(_row(task, one) for one in (people if several else [people]))
-    posed = [_person(task, one) for one in numbers if not task.satisfied(one)]
+    satisfied = tuple(one for one in numbers if task.satisfied(one))
+    posed = [_person(task, one) for one in numbers if one not in satisfied]
     if not posed:
-        raise HarnessError("nobody of these people needs a counterfactual; give rows that the model refuses.")
+        nobody = "nobody of these people needs a counterfactual" if numbers else "no people are given"
+        raise HarnessError(f"{nobody}; give numbers of rows that the model refuses.")
     problem = posed[0][1]
     if any(other is not problem for _, other in posed):
         raise HarnessError("these people want different things; give desired to pose, or people of one prediction.")
     factuals = pd.concat([factual for factual, _ in posed])
-    asked = {"group": (problem, factuals)}
-    (outcome,) = Pool().explain_groups(method, asked, entropy(seed), Limits(time=time_limit))
+    (outcome,) = Pool().explain_groups(method, {"all": (problem, factuals)}, entropy(seed), Limits(time=time_limit))
     found = outcome.explanation or GroupExplanation((), status=outcome.reply.status)
     claim = None if outcome.claim is None else outcome.claim.limiting()
     own, rows = dict[Any, Explained](), dict[Any, Mapping[str, Any]]()
@@ -349,7 +350,7 @@ def explain_group(
     for index, word in checker.line_faults(line, rows, factuals, problem, problem.target, claim).items():
         if own[index].context.verdicts[0] in {"none", checker.ACCEPTED}:
             own[index] = replace(own[index], context=replace(own[index].context, verdicts=(word,)))
-    return GroupExplained(found, own, in_python("".join(outcome.reply.detail.strip().splitlines()[-1:])))
+    return GroupExplained(found, own, in_python("".join(outcome.reply.detail.strip().splitlines()[-1:])), satisfied)
 
 
 def _check(method: Any, task: Any, n: Any, seed: Any, time_limit: Any) -> None:

@@ -479,7 +479,15 @@ def test_a_group_is_served_by_few(question: Any, pipeline: Pipeline) -> None:
     assert str(group).startswith("4 people, wanted yes: ")
     assert "1. " in str(group)
     fine = next(row for row in range(len(FRAME)) if row not in rejected(pipeline))
-    for wrong, words in (([fine], "nobody of these"), ([9999], "no row 9999"), (["me"], "'me' is no row")):
+    shown = str(explain_group(GroupGreedy(t_max=4), question, [*people, fine]))
+    assert f"Left out, as the model already says it of them: {fine}." in shown
+    assert "Left out" not in str(group)
+    for wrong, words in (
+        ([fine], "nobody of these"),
+        ([], "no people are given"),
+        ([9999], "no row 9999"),
+        (["me"], "'me' is no row"),
+    ):
         with pytest.raises(HarnessError, match=words):
             explain_group(GroupGreedy(t_max=4), question, wrong)
     with pytest.raises(HarnessError, match="want different things"):
@@ -616,3 +624,20 @@ def test_which_answers_still_break_what_the_person_breaks(pipeline: Pipeline) ->
         answers = tuple(Answer(Status.FOUND, row) for row in rows)
         shown = " ".join(str(explain(Given(answers), question, low, n=len(rows))).split())
         assert told.format(still) in shown
+
+
+def test_who_lies_beyond_a_bound_is_told_so(pipeline: Pipeline) -> None:
+    """As are answers that stay beyond it, and values that do not exist; within the bounds nothing is said."""
+    low = int(rejected(pipeline)[0])
+    row = FRAME.drop(columns="approved").iloc[low].to_dict()
+    end = row["age"] - 5
+    for bounds, age, said in (
+        ([0, end], row["age"] - 1, f"beyond the bounds of age, 0 to {end}, and so does CE 1."),
+        ([0, end], end, f"beyond the bounds of age, 0 to {end}."),
+        ([0, 200], row["age"] + 0.5, f"CE 1: {row['age'] + 0.5} is no value of age."),
+        ([0, 200], row["age"] + 1, ""),
+    ):
+        question = pose(FRAME, "approved", pipeline, "yes", features={"age": {"bounds": bounds}})
+        shown = str(explain(Given((Answer(Status.FOUND, row | {"age": age}),)), question, low))
+        assert (said or "checked") in " ".join(shown.split())
+        assert ("beyond the bounds" in shown, "is no value" in shown) == ("bounds" in said, "no value" in said)

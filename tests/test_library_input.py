@@ -78,6 +78,9 @@ def test_an_index_that_is_no_place_is_said(model: Pipeline, caplog: pytest.LogCa
         half = FRAME.iloc[20:80]
         assert pose(half, TARGET, model).factuals.index.tolist() == list(range(60))
     assert "its index is not 0, 1, 2, ...; people are named by their place, so that 20 is person 0" in caplog.text
+    with caplog.at_level(logging.WARNING, "harness"):
+        pose(FRAME.iloc[[0, 1, 3, *range(5, 80)]], TARGET, model)
+    assert "so that 3 is person 2." in caplog.text
 
 
 def test_numbers_as_objects_are_said_to_be_categories(caplog: pytest.LogCaptureFixture) -> None:

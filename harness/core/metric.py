@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Literal, get_args
+from numbers import Real
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from harness.core.asked import Asked
+from harness.core.errors import HarnessError
 from harness.core.problem import Problem
 
 Function = Callable[[pd.DataFrame, pd.DataFrame, Problem], float | None]
@@ -81,13 +84,19 @@ class Metric:
 
     def __call__(self, factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
         value = self.function(factual, answers, problem)
-        return None if value is None or not np.isfinite(value) else float(value)
+        found = math.nan if value is None else self._sound(value)
+        return None if math.isnan(found) else found
+
+    def _sound(self, value: Any) -> float:
+        """A value as a number, NaN where it is undefined; HarnessError where it is none."""
+        if not isinstance(value, Real | np.bool_):
+            raise HarnessError(f"the metric {self.name} gave {value!r}; give a number, or None where it is undefined.")
+        return float(value) if math.isfinite(value) else math.nan
 
     def measure(self, asked: Asked) -> np.ndarray:
         """The value of each question, shape (questions,); NaN where it is undefined."""
         if (many := getattr(self.function, "together", None)) is not None:
-            values = np.asarray(many(asked), dtype=float)
-            return np.where(np.isfinite(values), values, np.nan)
+            return np.array([self._sound(value) for value in np.asarray(many(asked)).tolist()], dtype=float)
         found = (self(factual, answers, asked.problem) for factual, answers in asked.alone())
         return np.array([np.nan if value is None else value for value in found])
 

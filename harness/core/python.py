@@ -38,11 +38,13 @@ def in_python(text: str) -> str:
     "set ModelSource(..., scores='logits'), and output of ModelSource to one of a, b"
     >>> in_python("take features.b.may_be_missing away, or null for the model's own rule")
     "take features={'b': {'may_be_missing': ...}} away, or None for the model's own rule"
+    >>> in_python("or dataset.missing for all columns")
+    'or missing for all columns'
     """
     text = _OF_FEATURE.sub(_attribute, text)
     text = _OF_SOURCE.sub(_of_source, text).replace("ModelSource at null", "ModelSource at None")
     text = _SETTING.sub(lambda match: f"{match['key']}={_literal(match['value'])}", text)
-    text = re.sub(r"(?<![\w'\"])null(?![\w'\"])", "None", text)
+    text = re.sub(r"(?<![\w'\"])null(?![\w'\"])", "None", text).replace("dataset.missing", "missing")
     return text.replace("'task: regression'", "task='regression'").replace("set task: regression", "task='regression'")
 
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 ACCEPTED = "accepted"
 NOT_PERMITTED = "not permitted"
-FAULTS = ("invalid", "incoherent", "beyond its limits", "worse than claimed")
+WORSE = "worse than claimed"
+FAULTS = ("invalid", "incoherent", "beyond its limits", WORSE)
 
 
 def verdicts(run: StoredRun) -> list[dict[str, Any]]:
@@ -91,6 +92,9 @@ def group_faults(run: StoredRun) -> dict[Any, str]:
     wrong: dict[Any, str] = {}
     for line in lines:
         wrong |= line_faults(line, rows, frame, run, targets[line["factuals"][0]], run.objective)
+        members = [factual for factual in line["factuals"] if factual in rows]
+        if run.done and len(members) < len(line["factuals"]):
+            wrong |= dict.fromkeys(members, WORSE)
     return wrong
 
 
@@ -105,8 +109,8 @@ def line_faults(
     """By factual, what is wrong with its group.
 
     ``beyond its limits``: the factuals of its point change more features together than the method claims. ``worse than
-    claimed``: the group's proof, bounds, total change or changed features do not agree with the rows, or a factual
-    called uncoverable could be served by a point that is there.
+    claimed``: the group's proof, bounds, total change or changed features do not agree with the rows, two of its points
+    are one, or a factual called uncoverable could be served by a point that is there.
 
     Parameters
     ----------
@@ -121,7 +125,8 @@ def line_faults(
     wrong: dict[Any, str] = {}
     members = [rows[factual] for factual in line["factuals"] if factual in rows]
     if _unsound(line, members) or _miscounted(line, members, origins):
-        wrong |= {row["factual"]: "worse than claimed" for row in members}
+        wrong |= {row["factual"]: WORSE for row in members}
+    before: list[tuple[Mapping[str, Any], set[str]]] = []
     for point, values in enumerate(line["points"]):
         sharing = [row for row in members if row["row"] is not None and row["point"] == point]
         differing = (_differing(origins[row["factual"]], row["row"]) for row in sharing)
@@ -129,25 +134,29 @@ def line_faults(
         if len(changed) > most:
             wrong |= {row["factual"]: "beyond its limits" for row in sharing}
         elif not changed <= set(line["changed"][point]) or any(row["row"] != values for row in sharing):
-            wrong |= {row["factual"]: "worse than claimed" for row in sharing}
+            wrong |= {row["factual"]: WORSE for row in sharing}
+        twice = any(values == other and len(changed | its) <= most for other, its in before)
+        if twice and line["status"] == "OPTIMAL":
+            wrong |= {row["factual"]: WORSE for row in members}
+        before.append((values, changed))
     real = [point for point in line["points"] if coherent(space, point)]
     holds = target.holds(asked.classifier, space.frame(real)) if real else ()
     for factual in line["uncoverable"]:
         for point, valid in zip(real, holds, strict=True):
             near = valid and len(_differing(origins[factual], point)) <= most
             if near and not _forbidden(space, origins[factual], point):
-                wrong[factual] = "worse than claimed"
+                wrong[factual] = WORSE
     return wrong
 
 
 def _unsound(line: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a group's bound lies above its number of points, or its proof does not follow."""
+    """Whether a group's bound lies above its number of points, they are not those that serve, or no proof follows."""
     served = {row["point"] for row in members if row["row"] is not None}
     bound = line["bound"]
-    if bound is not None and bound > len(served) + CLAIM:
+    if (bound is not None and bound > len(served) + CLAIM) or not served <= set(range(len(line["points"]))):
         return True
     if line["status"] != "OPTIMAL":
-        return False
+        return bool(served) and line["status"] == "INFEASIBLE"
     forgotten = {row["factual"] for row in members if row["row"] is None} - set(line["uncoverable"])
     unproven = bound is None or math.ceil(bound - CLAIM) < len(served)
     return bool(forgotten) or unproven or served != set(range(len(line["points"])))
@@ -156,11 +165,11 @@ def _unsound(line: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> b
 def _miscounted(
     line: Mapping[str, Any], members: Sequence[Mapping[str, Any]], origins: Mapping[Any, Mapping[str, Any]]
 ) -> bool:
-    """Whether factuals change more features in total than the group's line says, or fewer than its bound allows."""
+    """Whether factuals change more or fewer features in total than the group's line says, or fewer than its bound."""
     claimed, bound = line.get("total_change"), line.get("total_change_bound")
     served = [row for row in members if row["row"] is not None]
     total = sum(len(_differing(origins[row["factual"]], row["row"])) for row in served)
-    return (claimed is not None and total > claimed + CLAIM) or (bound is not None and bound > total + CLAIM)
+    return (claimed is not None and abs(total - claimed) > CLAIM) or (bound is not None and bound > total + CLAIM)
 
 
 def _differing(origin: Mapping[str, Any], row: Mapping[str, Any]) -> set[str]:
@@ -241,7 +250,9 @@ def _word(verdict: Mapping[str, Any], row: Mapping[str, Any], slack: float) -> s
     claimed, actual = row["objective"], verdict["objective"]
     known = claimed is not None and actual is not None and not math.isnan(claimed)
     if known and not actual <= claimed + slack:
-        return "worse than claimed"
+        return WORSE
+    if actual is not None and row.get("bound") is not None and row["bound"] > actual + slack:
+        return WORSE
     return "late" if row.get("late") else ACCEPTED
 
 

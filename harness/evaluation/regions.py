@@ -49,13 +49,16 @@ def verdict(
         The perturbations that a method says it withstands: ``rho``, ``norm``, ``unperturbed``, ``clip``. Of a ball the
         region is the box in it; of the ball itself invalid points are looked for, and none is proven not to be.
     """
+    numbers = {feature.name for feature in space.features if feature.numeric}
+    if not (region.keys() <= numbers and all(isinstance(end, int | float) for pair in region.values() for end in pair)):
+        return BROKEN
     if any(not low <= row[name] <= high for name, (low, high) in region.items()):
         return BROKEN
     if claimed and not (_as_wide(space, row, region, claimed) and _ball(space, classifier, target, row, claimed)):
         return BROKEN
     ends: dict[str, tuple[float, float]] = {}
     for name, (first, last) in region.items():
-        slack = DECODING * space[name].range if space[name].numeric else math.inf
+        slack = DECODING * space[name].range
         if last - first > 2 * slack:
             ends[name] = min(first + slack, float(row[name])), max(last - slack, float(row[name]))
     box = Box(space, classifier, target, row, ends)

@@ -21,7 +21,7 @@ from harness.core.problem import Problem
 from harness.core.space import Space
 from harness.core.tolerances import WHOLE_BOUND
 from harness.core.wording import SATISFIED
-from harness.evaluation.checker import ACCEPTED
+from harness.evaluation.checker import ACCEPTED, FAULTS
 from harness.store.run import StoredRun
 
 GROUP = (
@@ -287,7 +287,7 @@ def _counts(
         "accepted": accepted,
         "coverage": float(accepted > 0),
         "filled": accepted / len(rows),
-        "optimal": sum(row["status"] == Status.OPTIMAL for row in rows) / len(rows),
+        "optimal": sum(row["status"] == Status.OPTIMAL and v["verdict"] not in FAULTS for row, v in judged) / len(rows),
         "gap": float(np.mean([max(gap, 0.0) for gap in gaps])) if gaps else math.nan,
         "seconds": spent if accepted else float(np.nanmax([spent, limit])),
         "cpu_seconds": math.nan if cpu is None else float(cpu),

@@ -26,11 +26,14 @@ class GroupExplained:
         By id each person's own answer, checked as any other.
     detail
         Why there is no answer; empty where there is one.
+    satisfied
+        Numbers of those who were left out, as the model already says of them what is wanted.
     """
 
     found: GroupExplanation
     people: dict[object, Explained] = field(repr=False)
     detail: str = ""
+    satisfied: tuple[int, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each counterfactual: how many it serves, and its values."""
@@ -57,7 +60,9 @@ class GroupExplained:
     def _left(self) -> list[str]:
         left = [one for one in self.people if one not in self.found.assignment]
         none = [one for one in left if one in self.found.uncoverable and self._verdict(one) == "none"]
-        parts = [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left)
+        parts = [f"Left out, as the model already says it of them: {', '.join(map(str, self.satisfied))}."]
+        parts = parts * bool(self.satisfied)
+        parts += [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left)
         parts += [f"Proven to have none: {', '.join(map(str, none))}."] * bool(none)
         return parts + [f"The checker found {counted(bad)}." for bad in [self._faults()] if bad]
 

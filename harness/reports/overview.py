@@ -52,7 +52,7 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     said = "; ".join(
         f"*{name}*, {words[0].lower()}{words[1:]}" for name, each in further.items() if (words := measured(each))
     )
-    notes = (*absent, *_failures(study, tasks), *study.clocks(tasks), *study.conditions(tasks), *NOTES)
+    notes = (*study.faults, *absent, *failures(study, tasks), *study.clocks(tasks), *study.conditions(tasks), *NOTES)
     notes = (*notes, *([OTHERS.format(said)] if further else []))
     return "\n".join([*blocks, *(f"- {note}" for note in notes)]) + "\n", numbers.table()
 
@@ -126,8 +126,10 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bo
         )
     if few and not alone:
         shared = ", ".join(f"{c.criterion.name} ({c.common.n})" for c in few)
+        left = "; ".join(dict.fromkeys(_behind(contest).partition(" (")[2].rstrip(")") for contest in few))
+        said = f"answered by all ({left})" if left else "answered by all"
         parts.append(
-            f"Too few questions are answered by all for common means of {shared}: mean normalised ranks over all "
+            f"Too few questions are {said} for common means of {shared}: mean normalised ranks over all "
             f"questions, 0 is best, 1 last."
         )
     bracketed = any(c.criterion.name == INTERVAL and (alone or c.common.enough) for c in contests)
@@ -135,11 +137,13 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bo
     parts.append("Seconds: the median of all questions; one without an accepted counterfactual counts its limit.")
     absent = numbers.study.absent(task)
     parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
-    parts += [*_failures(numbers.study, [task]), *numbers.study.clocks([task]), *numbers.study.conditions([task])]
+    labels = [f"{task}: ", *(f"{run.label} (" for entry in entries for run in entry.runs)]
+    parts += [f"{said.rstrip('.')}." for said in numbers.study.faults if any(label in said for label in labels)]
+    parts += [*failures(numbers.study, [task]), *numbers.study.clocks([task]), *numbers.study.conditions([task])]
     return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)
 
 
-def _failures(study: Study, tasks: Collection[str]) -> list[str]:
+def failures(study: Study, tasks: Collection[str]) -> list[str]:
     """Sentences about methods of some tasks that failed, which is no search that came to nothing."""
     said = []
     for entry in (entry for entry in study.entries if entry.task in tasks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -23,6 +23,7 @@ from harness.core.notation import ORIGIN
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Feature
+from harness.core.tolerances import DECODING
 from harness.core.wording import (
     SATISFIED,
     UNCHECKED,
@@ -33,7 +34,7 @@ from harness.core.wording import (
     scored_class,
     target_text,
 )
-from harness.evaluation.checker import ACCEPTED
+from harness.evaluation.checker import ACCEPTED, exists
 from harness.evaluation.export import unused, write_sheet
 from harness.models.card import Card, card_of
 from harness.reports.canvas import FORMATS, column_style, save_one
@@ -275,14 +276,39 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
     notes = [f"{', '.join(places)}: {line.removesuffix('.')}." for line, places in why.items()]
     if explanation.conflict and not any(conflict_text(explanation.conflict) in note for note in notes):
         notes.append(f"These cannot hold together: {conflict_text(explanation.conflict)}.")
-    context = explanation.context
-    space, found = context.problem.space, [place for place, answer in enumerate(explanation.answers) if answer.row]
-    frame = space.frame(explanation.answers[place].row or {} for place in found)
-    for relation in (relation for relation in space.relations if relation.broken_by(context.factual).any()):
-        still = ", ".join(names[found[place]] for place in np.flatnonzero(relation.broken_by(frame)))
-        also = f", and so {'do' if ',' in still else 'does'} {still}" if still else ""
-        notes.append(f"The factual itself breaks {relation}{also}; counterfactuals may not break it further.")
-    return notes
+    return notes + list(_broken(explanation, names))
+
+
+def _broken(explanation: Explained, names: Sequence[str]) -> Iterator[str]:
+    """Values that do not exist, and the bounds and relations that the factual itself breaks, with who else does."""
+    context, space = explanation.context, explanation.context.problem.space
+    found = [(name, answer.row) for name, answer in zip(names, explanation.answers, strict=True) if answer.row]
+    for who, row in found:
+        wrong = [each.name for each in space.features if not exists(each, row[each.name])]
+        yield from (f"{who}: {row[name]!r} is no value of {name}." for name in wrong)
+    for feature in (each for each in space.features if not _within(each, context.factual[each.name].iloc[0])):
+        also = _too(who for who, row in found if not _within(feature, row[feature.name]))
+        low, high = (feature.text(end) for end in feature.bounds)
+        yield f"The factual itself lies beyond the bounds of {feature.name}, {low} to {high}{also}."
+    frame = space.frame(row for _, row in found)
+    for relation in (each for each in space.relations if each.broken_by(context.factual).any()):
+        also = _too(found[place][0] for place in np.flatnonzero(relation.broken_by(frame)))
+        yield f"The factual itself breaks {relation}{also}; counterfactuals may not break it further."
+
+
+def _too(answers: Iterable[str]) -> str:
+    """What is said of answers that break what the factual breaks."""
+    still = ", ".join(answers)
+    return f", and so {'do' if ',' in still else 'does'} {still}" if still else ""
+
+
+def _within(feature: Feature, value: Any) -> bool:
+    """Whether a value is no number, or a special one, or lies within the bounds of its feature."""
+    if not feature.numeric or not isinstance(value, int | float | np.number) or value in feature.special:
+        return True
+    low, high = feature.bounds
+    rounding = DECODING * feature.range
+    return bool(np.isnan(value) or low - rounding <= value <= high + rounding)
 
 
 def as_frame(explanation: Explained, gap: Any = math.nan) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import ENOUGH
 from harness.evaluation.study import Entry, Study
 from harness.reports.markup import DASH, csv_of, digits, markdown, short_of_one
+from harness.reports.overview import failures
 from harness.reports.stored import headings
 from harness.store.rows import write_whole
 from harness.store.run import StoredRun
@@ -57,6 +58,7 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers, chosen:
     tasks = study.tasks_of(touched)
     parts, notes = _tables(numbers, study.tasks)
     text = "\n".join(f"{title}\n\n{_markdown(frame)}" for title, frame in parts)
+    notes = [*study.faults, *failures(study, study.tasks), *notes]
     write_whole(folder / "summary.md", text + "".join(f"\n- {note}" for note in notes) + "\n" * bool(notes))
     parts, notes = _tables(numbers, tasks)
     for title, frame in parts:

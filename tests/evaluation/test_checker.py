@@ -317,6 +317,12 @@ def test_a_claim_is_taken_to_a_millionth(cell: StoredRun, too_low: float, word: 
     assert (verdict["verdict"] == "worse than claimed") is (word is not None)
 
 
+@pytest.mark.parametrize(("above", "sound"), [(-1.0, True), (9e-7, True), (2e-6, False)])
+def test_no_bound_lies_above_its_answer(cell: StoredRun, above: float, sound: bool) -> None:
+    verdict = verdict_of(cell, lambda row: row.update(bound=row["objective"] + above))
+    assert (verdict["verdict"] == "worse than claimed") is not sound
+
+
 @pytest.mark.parametrize(("share", "sound"), [(0.99, True), (1.01, False)])
 def test_a_region_is_checked_to_its_ends(problem: Problem, cell: StoredRun, share: float, sound: bool) -> None:
     """Of a linear model the nearest invalid income is known: a region up to it stands, one beyond it does not."""
@@ -352,6 +358,8 @@ def robust(income: float, region: Any, norm: str, **claimed: Any) -> dict[str, A
         (60.0, None, False),
         (50.1, {"income": (50.1, 50.1), "age": (40.0, 40.0)}, False),
         (54.0, {"income": (49.0, 59.0), "age": (38.0, 42.0)}, False),  # granted above 50
+        (60.0, {"income": (55.0, 65.0), "age": (38.0, 42.0), "height": (1.0, 2.0)}, False),  # no feature
+        (60.0, {"income": (55.0, None), "age": (38.0, 42.0)}, False),
     ],
 )
 def test_a_region_is_as_wide_as_was_claimed(income: float, region: Any, sound: bool) -> None:
@@ -432,12 +440,14 @@ def group_words(folder: Path, most: int | None, members: tuple[int, ...] = (0, 1
     targets = dict.fromkeys(PEOPLE.index, Label("granted"))
     meta = {"dataset": "four", "model": "cart", "method": "m", "n_counterfactuals": 1}
     run.start(meta, changes.pop("space", FOUR), classifier, targets, Objective((), limits=limits), PEOPLE)
-    point = changes.pop("row", POINT)
-    for index in PEOPLE.index:
+    point, at, lost = changes.pop("row", POINT), changes.pop("at", {}), changes.pop("lost", None)
+    for index in PEOPLE.index.difference([lost]):
         there = index in members
         row = answer_row(index, 1, Answer(Status.FOUND, point) if there else Answer(Status.GAVE_UP), seconds=1.0)
-        run.append([row | {"group": "all", "point": 0 if there else None}])
+        run.append([row | {"group": "all", "point": at.get(index, 0) if there else None}])
     run.append_group(SERVED | changes)
+    if lost is not None:
+        run.finish()
     return checker.group_faults(run)
 
 
@@ -479,12 +489,27 @@ def test_a_group_changes_no_more_features_together_than_claimed(
         ({"row": {**POINT, "b": 1}, "status": "FOUND"}, {0, 1}),  # not the group's point
         ({"uncoverable": [1, 2]}, {1}),  # the point serves the second
         ({"points": [{**POINT, "a": 2}], "row": {**POINT, "a": 2}, "uncoverable": [1, 2]}, set()),  # no point at all
+        ({"points": [], "changed": [], "bound": None, "status": "FOUND"}, {0, 1, 2}),  # two are at a point of no list
+        ({"at": {1: None}, "status": "FOUND"}, {0, 1, 2}),
+        ({"status": "INFEASIBLE", "bound": None}, {0, 1, 2}),  # and two are served
+        ({"total_change": 3}, set()),  # of the first a, of the second a and b
+        ({"total_change": 2}, {0, 1, 2}),
+        ({"total_change": 4}, {0, 1, 2}),
+        # One point, which is listed twice.
+        ({"points": [POINT, POINT], "changed": [["a"], ["a", "b"]], "at": {1: 1}, "bound": 2.0}, {0, 1, 2}),
+        ({"lost": 2}, {0, 1}),  # a run that has ended without a row of the third
     ],
 )
 def test_a_groups_proof_follows_from_its_rows(changes: dict[str, Any], wrong: set[int], tmp_path: Path) -> None:
     """At most two changes together: two factuals share the point, the third needs three changes."""
     found = group_words(tmp_path, 2, **changes)
     assert found == dict.fromkeys(wrong, "worse than claimed")
+
+
+def test_one_point_may_be_two_where_together_too_much_changes(tmp_path: Path) -> None:
+    """Of all three four features, where three may change; each of the two serves within that."""
+    two = {"points": [POINT, POINT], "changed": [["a", "b"], ["a", "c", "d"]], "at": {2: 1}, "bound": 2.0}
+    assert group_words(tmp_path, 3, (0, 1, 2), uncoverable=[], **two) == {}
 
 
 def test_who_may_not_reach_a_point_is_uncoverable(tmp_path: Path) -> None:

@@ -181,6 +181,14 @@ def test_the_nearest_is_so_whatever_changes_cost(asked: Asked) -> None:
     assert scoring.score(run, {0: dear}, [gower]).loc[0, "nearest/distance/gower"] == pytest.approx(0.5 / 5)
 
 
+def test_what_the_checker_refutes_is_not_proven(asked: Asked) -> None:
+    """Of four that are said to be optimal two are, one of them late; one is invalid, one costs more than it says."""
+    run = asked([(found(row, 9.0, 9.0), 0.1) for row in (GRANTED, {**GRANTED, "income": 100.0}, YOUNGER, MEMBER)])
+    words = ["accepted", "late", "invalid", "worse than claimed"]
+    run.put_verdicts([{**one, "verdict": word} for one, word in zip(run.verdicts(), words, strict=True)])
+    assert told(run).loc[0, "optimal"] == 0.5
+
+
 def test_a_question_is_counted_by_hand(asked: Asked) -> None:
     """Of four answers one is proven, two are accepted; gaps of .5, 0 and 2 where there is a bound."""
     richer = {**GRANTED, "income": 100.0}

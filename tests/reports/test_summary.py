@@ -79,7 +79,7 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         names = {"dataset": "toy", "model": model, "method": method}
         meta = {**names, "n_counterfactuals": 2, "seed": 0, "config": config}
         made.start(meta, problem.space, problem.classifier, {identity: problem.target}, claims, factual)
-        answers = (Answer(status, row, Reason.PROOF, claimed, claimed) for claimed in (value, second))
+        answers = (Answer(status, row, Reason.PROOF, claimed, min(claimed, 0.0)) for claimed in (value, second))
         if not valid:
             answers = (Answer(status, {**wrong, "visits": number}, Reason.FINISHED) for number in (1, 2))
         if not permitted:
@@ -340,6 +340,11 @@ def test_a_bound_that_a_counterfactual_is_below_is_a_fault_of_the_sweep(tmp_path
     assert len(said) == 1
     assert said[0].startswith("loans / tree: exact: it proves of question 0 that no objective is below 9, and ")
     assert "more of its proofs" not in said[0]
+    text, _ = overview(Numbers(held := study.held(study.tasks)))
+    assert all(f"- {fault}\n" in text for fault in held.faults)
+    assert for_paper(Numbers(held))[0].caption.count(" it proves of question 0 that no objective is below 9, and ") == 1
+    summary.write(tmp_path / "toy", [], Numbers(held))
+    assert all(f"- {fault}\n" in (tmp_path / "toy" / "summary.md").read_text() for fault in held.faults)
     run.append([second | {"bound": 8.0}])
     (said_of_both,) = Study.of(tmp_path / "toy").held(study.tasks).faults[-1:]
     assert said_of_both.endswith("; 1 more of its proofs are contradicted")
