@@ -22,6 +22,7 @@ from harness.core.explanation import Status
 from harness.core.objective import Objective
 from harness.core.space import Space
 from harness.core.target import Target
+from harness.core.wording import MAKE_IT
 from harness.data.sources import fetch
 from harness.data.stored import stored_source
 from harness.models import pipeline
@@ -310,9 +311,13 @@ class StoredRun:
         return [row for (factual, _), row in last.items() if counts[factual] == expected]
 
     def answered(self) -> set[Any]:
-        """Ids of the factuals that need no (further) try: all but those that failed."""
+        """Ids of the factuals that need no (further) try: all but those that failed or lacked an environment."""
+
+        def again(row: Mapping[str, Any]) -> bool:
+            return row["status"] == Status.FAILED or (row["status"] == Status.UNSUPPORTED and MAKE_IT in row["detail"])
+
         rows = self.rows()
-        return {row["factual"] for row in rows} - {row["factual"] for row in rows if row["status"] == Status.FAILED}
+        return {row["factual"] for row in rows} - {row["factual"] for row in rows if again(row)}
 
     def put_verdicts(self, verdicts: Iterable[Mapping[str, Any]]) -> None:
         """Store the checker's verdicts in place of earlier ones."""

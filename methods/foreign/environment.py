@@ -18,6 +18,7 @@ from typing import Any
 from harness.core import packages
 from harness.core.caching import cache
 from harness.core.errors import HarnessError
+from harness.core.wording import MAKE_IT
 
 MADE, FAILED = "made", "failed"  # files in an environment's folder: it is whole; why it could not be made
 
@@ -92,10 +93,7 @@ class Environment:
             return None
         why = self.folder.with_suffix(f".{FAILED}")
         told = f" ({why.read_text(encoding='utf-8').strip()})" if why.is_file() else ""
-        return (
-            f"the environment of {self.name} is not there{told}; make it with "
-            f"`python -m harness environments make {self.name}`."
-        )
+        return f"the environment of {self.name} is not there{told}; {MAKE_IT} {self.name}`."
 
     def make(self) -> None:
         """Make it unless it is there; one process at a time.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from harness.evaluation import checker
 from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, answer_row
 from harness.store.run import StoredRun, stored_runs
+from methods.foreign.environment import Environment
 
 TIMING = {"seconds": 0.1, "fit_seconds": 0.2, "late": False}
 
@@ -97,6 +99,18 @@ def test_a_factual_without_all_its_rows_is_not_answered(cell: StoredRun) -> None
     cell.append(rows(0, NOTHING))
     assert cell.rows() == []
     assert cell.answered() == set()
+
+
+def test_who_lacked_an_environment_is_asked_again(
+    cell: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be there tomorrow; what a method refuses for good it is not asked again."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path / "empty"))
+    lacking = str(Environment("pertcf", "methods/foreign/pertcf/pertcf.lock").lacking)
+    refused = Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail="it takes no forests")
+    cell.append(rows(0, refused, refused))
+    cell.append(rows(1, *[replace(refused, detail=lacking)] * 2))
+    assert cell.answered() == {0}
 
 
 def test_the_last_try_counts(cell: StoredRun, problem: Problem) -> None:
