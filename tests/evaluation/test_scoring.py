@@ -14,6 +14,7 @@ import pytest
 from support.tables import GRANTED, MEMBER, YOUNGER
 
 from harness.cli import job
+from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.metric import Metric, metric
@@ -179,6 +180,21 @@ def test_the_nearest_is_so_whatever_changes_cost(asked: Asked) -> None:
     run = asked([(found({**MEMBER, **more}), 0.1) for more in ({"income": 60.0}, {"income": 80.0, "member": "no"})])
     dear = replace(loans.problem, space=loans.SPACE.replace({"income": {"weight": 6}}))
     assert scoring.score(run, {0: dear}, [gower]).loc[0, "nearest/distance/gower"] == pytest.approx(0.5 / 5)
+
+
+@pytest.mark.parametrize(
+    ("given", "value"), [(np.True_, 1.0), (np.float32(0.5), 0.5), (math.inf, math.nan), (None, math.nan)]
+)
+def test_a_metric_gives_a_number_or_none(asked: Asked, given: Any, value: float) -> None:
+    run = asked([(found(GRANTED), 0.1)])
+    scores = told(run, metric(better="lower", family="own")(lambda *_: given))
+    assert scores.filter(like="own/").iloc[0].tolist() == pytest.approx([value] * 2, nan_ok=True)
+
+
+def test_a_metric_that_gives_no_number_is_named(asked: Asked) -> None:
+    run = asked([(found(GRANTED), 0.1)])
+    with pytest.raises(HarnessError, match=r"the metric own/<lambda> gave '1'; give a number, or None where it is"):
+        told(run, metric(better="lower", family="own")(lambda *_: "1"))
 
 
 def test_what_the_checker_refutes_is_not_proven(asked: Asked) -> None:

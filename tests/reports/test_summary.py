@@ -33,7 +33,7 @@ from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import SCORES, Study, latest, read_scores
 from harness.models.files import load
 from harness.reports import overview as overviews
-from harness.reports import summary
+from harness.reports import summary, tables
 from harness.reports.overview import for_paper, overview
 from harness.reports.page import page
 from harness.reports.site import board
@@ -342,6 +342,8 @@ def test_a_bound_that_a_counterfactual_is_below_is_a_fault_of_the_sweep(tmp_path
     assert "more of its proofs" not in said[0]
     text, _ = overview(Numbers(held := study.held(study.tasks)))
     assert all(f"- {fault}\n" in text for fault in held.faults)
+    tables.write(tmp_path / "toy", None)
+    assert all(f"- {fault}\n" in (tmp_path / "toy" / "table.md").read_text() for fault in held.faults)
     assert for_paper(Numbers(held))[0].caption.count(" it proves of question 0 that no objective is below 9, and ") == 1
     summary.write(tmp_path / "toy", [], Numbers(held))
     assert all(f"- {fault}\n" in (tmp_path / "toy" / "summary.md").read_text() for fault in held.faults)

@@ -25,9 +25,11 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.evaluation.lookup import packaged
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.study import Study
 from harness.papers import robust
 from harness.papers.ce_ocl import ASSIGNED
-from harness.reports import registry, stored, tables
+from harness.reports import registry, stored, summary, tables
 from harness.reports.comparison import Comparison
 from harness.reports.listing import Listing
 from harness.reports.markup import DASH
@@ -325,8 +327,9 @@ def test_who_failed_is_told(made: Made, tmp_path: Path) -> None:
     made(GRANTED, None, method="right")
     made(crashed, crashed, method="torn")
     tables.write(tmp_path, None)
+    summary.write(tmp_path, [], Numbers(Study.of(tmp_path)))
     told = "loans / tree: torn failed to give 2 answers (crash, ImportError: no torch)."
-    assert f"- {told}\n" in (tmp_path / "table.md").read_text()
+    assert all(f"- {told}\n" in (tmp_path / name).read_text() for name in ("table.md", "summary.md"))
     assert "torn failed to give 2 answers" in (tmp_path / "table.tex").read_text()
     assert "right failed" not in (tmp_path / "table.md").read_text()
 
