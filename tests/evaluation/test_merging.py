@@ -77,6 +77,19 @@ def test_a_run_that_went_on_elsewhere_is_the_same_run(problem: Problem, tmp_path
     assert (len(found.rows()), found.meta["also_on"]) == (2, ["elsewhere, 2 cores"])
 
 
+def test_a_run_that_went_on_keeps_the_set_up_that_was_measured(
+    problem: Problem, tmp_path: Path, packed: Packed
+) -> None:
+    """The longer one may know a set-up that the other did not measure yet, but no other one."""
+    begun_and_gone_on(problem, tmp_path)
+    (begun,), (longer,) = (stored_runs(tmp_path / name / "toy") for name in "ab")
+    longer.update(setup={"seconds": 2.0, "cpu_seconds": 1.0})
+    assert len(merge([packed("a"), packed("b")], tmp_path / "merged.ceh")) == 1
+    begun.update(setup={"seconds": 3.0, "cpu_seconds": 1.0})
+    with pytest.raises(HarnessError, match="has other answers than"):
+        merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+
+
 def test_the_first_archive_has_precedence(problem: Problem, tmp_path: Path, packed: Packed) -> None:
     """Of runs that went on equally far, and of calibrations of the same machines."""
     for name in ("a", "b"):

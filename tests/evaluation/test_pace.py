@@ -17,6 +17,7 @@ from harness.core.problem import Problem
 from harness.evaluation.contest import SECONDS, Criterion, contests
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.pace import Calibration, calibrations, grouped, paces, scaled
+from harness.evaluation.scoring import GROUPED
 from harness.evaluation.study import SCORES, Study, read_scores
 from harness.reports.overview import overview
 from harness.reports.page.charts import reached
@@ -102,6 +103,13 @@ def test_each_task_is_of_the_machine_of_most_of_its_runs() -> None:
     assert "× 2, by calibration (one 0.5, three 0.45, two 0.6, each turned round)." in notes[1]
     _, notes = paces([("t", "a", far), ("t", "b", far), ("t", "c", _on("third"))], [HERE])
     assert "are not calibrated, and have no rank" in notes[0]
+
+
+def test_of_two_machines_with_as_many_runs_the_first_by_name_is_the_tasks() -> None:
+    """Whichever was run first: one second on the near one is two on the far one."""
+    for order in (("near", "far"), ("far", "near")):
+        factors, _ = paces([("t", cpu, _on(cpu)) for cpu in order], [HERE])
+        assert dict(zip(order, factors, strict=True)) == {"far": 1.0, "near": 2.0}
 
 
 def test_tasks_of_another_machine_are_named() -> None:
@@ -190,6 +198,35 @@ def test_the_peak_of_several_seeds_is_the_greatest(tmp_path: Path) -> None:
         runs.append(run)
     (entry,) = Study.among("s", runs).entries
     assert (entry.seeds, entry.peak_mib) == (2, 3000.0)
+
+
+def test_the_processors_set_up_is_not_known_where_a_seed_did_not_note_it(tmp_path: Path) -> None:
+    """Its worker crashed: seconds are the mean of 1 and 3, and the processor's 2 are those of one seed alone."""
+    runs = []
+    for seed, cpu in enumerate((2.0, None)):
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED], fingerprint=f"{seed}")
+        run.update(seed=seed, setup={"seconds": 1.0 + 2 * seed, "cpu_seconds": cpu})
+        runs.append(run)
+    (entry,) = Study.among("s", runs).entries
+    seconds, processor = entry.setup
+    assert seconds == 2.0
+    assert math.isnan(processor)
+
+
+def test_means_over_groups_have_each_seeds_seconds_as_on_one_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """2 s of a group are 4 where a second is two, and stay so on the machine of the task: 3 of both seeds, within 5."""
+    runs = []
+    for seed in range(2):
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED], fingerprint=f"{seed}")
+        run.update(seed=seed)
+        runs.append(run)
+    (entry,) = Study.among("s", runs).entries
+    table = pd.DataFrame({name.partition("/")[2]: [2.0] for name in GROUPED}, index=["all"])
+    monkeypatch.setattr("harness.evaluation.pace.group_table", lambda _: table)
+    entry = replace(entry, table=entry.table.assign(**{GROUPED[0]: 2.0}), paces=(2.0, 1.0))
+    assert (entry.groups["group/seconds"], entry.groups["group/points"]) == (3.0, 2.0)
 
 
 def test_seconds_without_a_factor_stay_as_they_are() -> None:

@@ -125,6 +125,13 @@ def test_equal_differences_stay_equal() -> None:
     ]  # of the size of a tie there
 
 
+def test_values_below_zero_tie_as_those_above() -> None:
+    """A tie is of the size of the values: of a million, half of 1 is one, and 2 are none."""
+    first, second = np.array([1e6, 1e6]), np.array([1e6 + 0.5, 1e6 + 2.0])
+    assert statistics.differences(first, second).tolist() == [0.0, -2.0]
+    assert statistics.differences(-first, -second).tolist() == [0.0, 2.0]
+
+
 def test_one_great_value_takes_nothing_from_other_questions() -> None:
     """Fourteen of fifteen differ by 2, whichever comes first."""
     first, second = np.array([1e10, *range(3, 17)], float), np.array([1e10, *range(1, 15)], float)

@@ -133,6 +133,33 @@ def test_the_numbers_behind_a_table_are_kept() -> None:
     assert "published_se" not in Fewest(4).build([run_of(10, 2, 3), run_of(10, 2, 3, people="b")])[1]  # no deviation
 
 
+@pytest.mark.parametrize(("columns", "program", "gap"), [(6, 5, 1.0), (6, 2, None), (2, 5, None)])
+def test_points_of_both_are_compared_only_where_no_clock_ended_either(
+    columns: int, program: int, gap: float | None
+) -> None:
+    """Six points less five, where these are the bounds, too: of a lower bound nobody knows how many would be left."""
+    runs = [run_of(10, 2, 6, "column_generation", bound=columns), run_of(10, 2, 5, "milp_paper", bound=program)]
+    lines = Fewest(4).build(runs)[1].set_index(["n_factuals", "t_max", "measure"])
+    found = lines.loc[(10, 2, "gap_cg_minus_mip"), "ours"]
+    assert math.isnan(found) if gap is None else found == gap
+
+
+def test_columns_are_priced_until_the_last_pricing_says_that_none_is_left() -> None:
+    """By the last of several: at first 1.5 of 3 are proven, at last all 2.5 are."""
+    open_, closed = ({"step": "pricing", "value": value, "bound": bound} for value, bound in ((3.0, 1.5), (2.5, 2.5)))
+    other = {"step": "least change", "change": 4, "bound": 1.0}
+    assert not tables._stopped({"status": "FOUND", "trace": [open_, closed, other]})
+    assert tables._stopped({"status": "FOUND", "trace": [open_, other]})
+
+
+def test_that_there_are_too_few_people_is_told_where_one_draw_has_them() -> None:
+    """Of two models one predicts 12 people undesired, of 20 asked for."""
+    enough, fewer = (run_of(size, 2, 3, bound=3, people=f"{size}-", picked=size) for size in (20, 12))
+    fewer.meta["config"]["n_factuals"] = 20
+    text, _ = Fewest(4).build([enough, fewer])
+    assert "- |S| = 20: only 12 people are predicted undesired.\n" in text
+
+
 def statistics(name: str, *values: float) -> dict[str, Any]:
     """Twelve numbers of an approach as lines of the file have them."""
     names = ("runs", "proven", "mean", "deviation", "least", "most", "bound", "gap", "left", "median", "worst")

@@ -360,3 +360,10 @@ def test_less_and_more_are_better_but_of_diversity() -> None:
     cells = {measure: pso._cell(("compas", "MD-PSO"), measure, 1.0, None) for measure in pso.MEASURES}
     ways = {"proximity": "lower", "sparsity": "lower", "coverage": "higher"}
     assert {measure: cell["better"] for measure, cell in cells.items() if "better" in cell} == ways
+
+
+def test_who_has_nothing_valid_found_nothing_permitted_or_not() -> None:
+    none = {"proximity": math.nan, "proximity_se": math.nan, "proximity_n": 0}
+    why = {share: pso._cell(("compas", "GS"), "proximity", 1.0, pd.Series({**none, "coverage": share}))["why"]
+           for share in (0.0, 0.2)}  # fmt: skip
+    assert why == {0.0: "found nothing", 0.2: "found nothing that is permitted"}

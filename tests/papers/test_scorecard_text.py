@@ -89,6 +89,16 @@ def test_every_number_of_a_set() -> None:
         _ = Sheet(alone).card
 
 
+def test_that_there_are_no_more_is_told_whatever_else_was_given_up() -> None:
+    """One of three asked for is proven, one was given up, and a proof says that there are no three."""
+    run = run_of(OLDER, None, None)
+    last, second, _ = run.rows()
+    second["status"] = "GAVE_UP"
+    assert Sheet(run).status == "infeasible"
+    last["status"] = "FOUND"
+    assert Sheet(run).status == "gave_up"
+
+
 def test_changes_are_printed_beside_published_ones(published: Callable[[str], None]) -> None:
     """A change that only one side makes has a dash on the other; a run without a counterfactual says so."""
     published(

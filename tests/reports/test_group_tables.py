@@ -120,6 +120,17 @@ def test_a_group_is_divided_by_a_features_values(points: int) -> None:
     ]
 
 
+def test_who_shares_an_explanation_is_not_without_one() -> None:
+    """By hand: of three women two are served by one point, of which each changes the job and the owner."""
+    people = pd.DataFrame(
+        {"sex": ["f", "f", "f", "m"], "job": ["none", "part", "none", "full"], "owner": ["no"] * 4}, index=[5, 6, 7, 8]
+    )
+    text = groups._division("sex", people, {5: 0, 6: 0}, [{"sex": "f", "job": "full", "owner": "yes"}])
+    women, men = cells(text)[1:]
+    assert women == ["f", "3", "1", "1", "0.50", "2.00", "2"]
+    assert men[:4] == ["m", "1", "1", "0"]
+
+
 def test_a_group_is_divided_by_what_is_missing_too() -> None:
     people = pd.DataFrame({"age": [1.0, math.nan, math.nan], "job": ["a", "b", "c"]}, index=[5, 6, 7])
     text = groups._division("age", people, {6: 0}, [{"age": math.nan, "job": "a"}])

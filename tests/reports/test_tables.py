@@ -24,6 +24,7 @@ from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
+from harness.evaluation.checker import judge
 from harness.evaluation.lookup import packaged
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
@@ -437,6 +438,23 @@ def test_what_is_printed_of_a_counterfactual_may_be_excluded(
                 assert (found[0].place, found[0].published) == ("variant A, a", ", ".join(words))
 
 
+def test_a_second_answer_that_is_accepted_makes_no_first_one_nearer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first, of an income of 40, is refused: 81 may be the nearest, whatever comes after."""
+    (tmp_path / "listed.csv").write_text("part,counterfactual,income\nA,a,81\n")
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    refused, granted = ({**GRANTED, "age": 30, "income": income} for income in (40.0, 80.0))
+    settings = {"variant": "A", "model": "published_tree"}
+    run = started(tmp_path, loans.problem, loans.factual, [refused], **settings)
+    run.put_objective(Objective((Term("l1"),)))
+    run.append([{**row, "ce": 2, "row": granted} for row in run.rows()])
+    run.update(n_counterfactuals=2)
+    judge(run)
+    assert [line["verdict"] for line in run.verdicts()] == ["invalid", "accepted"]
+    assert Listing("A listing", "variant", "listed.csv").refuted([run]) == ([], 1)
+
+
 def test_the_checker_judges_what_is_published_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -542,6 +560,27 @@ def test_means_of_proven_optima_that_are_not_as_printed_are_told(
     )
     assert (note in table.build([run])[0]) is told
     assert "proven optima" not in dataclasses.replace(table, exact=False).build([run])[0]
+
+
+def test_means_of_several_proven_answers_to_a_question_are_no_optima(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second counterfactual is proven of what is left without the first, and a printed mean is of both."""
+    (tmp_path / "means.csv").write_text("dataset,method,continuous_proximity\nloans,ours,-12.5\n")
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    proven = Answer(Status.OPTIMAL, GRANTED, Reason.PROOF, 1.0, 1.0)
+    run = started(tmp_path, loans.problem, loans.factual, [proven, proven])
+    table = Comparison(
+        title="A table", file="means.csv", keys={"dataset": "dataset", "method": "method"}, exact=True,
+        measures={"continuous_proximity": "mothilal/continuous_proximity"},
+    )  # fmt: skip
+    assert "at the proven optima of all 2 answered factuals" in table.build([run])[0]
+    run.append([{**row, "ce": 2} for row in run.rows()])
+    judged = [{**verdict, "ce": place} for verdict in run.verdicts() for place in (1, 2)]
+    run.put_verdicts(judged)
+    run.update(n_counterfactuals=2)
+    assert [row["status"] for row in run.rows()] == [Status.OPTIMAL] * 4
+    assert "proven optima" not in table.build([run])[0]
 
 
 def test_optima_are_compared_to_the_last_digit(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> None:

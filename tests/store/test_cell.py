@@ -139,6 +139,12 @@ def test_what_is_tried_again(cell: StoredRun, answer: Answer, settled: bool) -> 
     assert cell.answered() == ({0} if settled else set())
 
 
+def test_who_has_a_first_answer_is_tried_again_where_a_later_one_failed(cell: StoredRun, problem: Problem) -> None:
+    cell.append(rows(0, found(problem, 4), Answer(Status.FAILED, reason=Reason.CRASH)))
+    cell.append(rows(1, found(problem, 5), NOTHING))
+    assert cell.answered() == {1}
+
+
 def test_forgetting_answers_forgets_the_question_too(cell: StoredRun) -> None:
     cell.append(rows(0, NOTHING, NOTHING))
     cell.put_verdicts([{"factual": 0, "ce": 1, "verdict": "none"}])

@@ -355,6 +355,16 @@ def test_one_factual_gets_points_by_number_of_changes(model: str) -> None:
         assert problem.valid(problem.space.frame(rows)).all() if rows else True
 
 
+def test_of_as_many_changes_the_most_certain_point_comes_first() -> None:
+    """From a score of -1.5: b alone leads to 1.5 and a to 0.5; then pairs to 3.5, 2.5 and 1.5."""
+    space = Space(tuple(Feature(name, "binary", (0, 1)) for name in "abc"))
+    problem, factuals = weighed(space, [2.0, 3.0, 1.0], -1.5, [dict.fromkeys("abc", 0)])
+    explainer: Any = ColumnGeneration(2).fit(problem)
+    found = explainer.explain(factuals, 5, np.random.default_rng(0), Deadline.after(60))
+    changed = ["".join(name for name, value in (answer.row or {}).items() if value) for answer in found.answers]
+    assert changed == ["b", "a", "ab", "bc", "ac"]
+
+
 @pytest.mark.parametrize(
     "model", ["linear", *(pytest.param(m, marks=pytest.mark.slow) for m in ("network", "boosting"))]
 )

@@ -642,3 +642,20 @@ def test_codes_of_a_number_without_an_upper_bound_are_taken_by_the_cells_alone(n
         method.fit(question).explain(columns.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(20.0)).answers
     )
     assert answer.status is Status.OPTIMAL
+
+
+def test_a_code_at_the_lower_bound_of_a_number_without_an_upper_one_is_among_what_it_may_be() -> None:
+    """As one above it: a line through the numbers from 0 on would go through a code of 0."""
+    columns = pd.DataFrame({"a": np.linspace(0, 1, 40), "b": np.linspace(1, 0, 40)})
+    labels = np.where(columns["a"] > 0.5, "yes", "no").astype(object)
+    for code, refused in ((0.0, True), (2.0, True), (-1.0, False)):
+        space = Space(
+            (
+                Feature("a", "continuous", scale=(0, 1), bounds=(0, math.inf), special=(code,)),
+                Feature("b", "continuous", scale=(0, 1), bounds=(0, 1)),
+            )
+        )
+        fitted = LogisticRegression().fit(space.encode(columns), labels == "yes")
+        question = Problem(space, Classifier(fitted, space_inputs(space), ("no", "yes")), columns, labels, Label("yes"))
+        told = f"a has the special code {code:g} and no upper bound"
+        assert (told in (Robust(rho=0.01).refuses(question) or "")) is refused

@@ -49,6 +49,18 @@ def test_features_without_a_weight_lead_nowhere(engine: str) -> None:
     assert answer.status is Status.INFEASIBLE
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_probability_that_is_wished_for_is_that_of_the_wanted_class(engine: str) -> None:
+    """Of the first class, from a score of 3: c alone leads to -4, which is 0.982 of it; a and b to -1, and to 0.731."""
+    expected = ((0.98, {"a": 0, "b": 0, "c": 1}), (0.73, {"a": 1, "b": 1, "c": 0}))
+    for target in (Label("no"), Probability("no", 0.6)):
+        problem = posed({"a": (1.0, -1.0), "b": (1.0, -1.0), "c": (1.0, -6.0)}, target)
+        for wish, row in expected:
+            method = Scorecard({"outcome": 1.0}, wish=wish, max_changes=None, engine=engine)
+            (answer,) = ask(method, problem, problem.train.iloc[[0]], 1).answers
+            assert answer.row == row
+
+
 @pytest.mark.parametrize("rows", [1, 5])
 def test_rows_that_do_not_vary_have_a_closeness(rows: int) -> None:
     """A single one, and equal ones: both engines prove the same."""
