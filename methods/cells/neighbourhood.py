@@ -414,6 +414,9 @@ def strengthen(grid, states, which, node, touched, growth, box):
         if unordered[f]:
             picked = next_outside(stop - start + 1, box_set[f], refused[f], sets[f])
             end = highest(picked)
+        elif (start + box_high[f] == stop) if face % 2 else (box_low[f] == 0):
+            residual_costs[face] = -1.0  # the last states came with the other face
+            continue
         elif face % 2:
             end = first[start + box_high[f] + 1]
         else:

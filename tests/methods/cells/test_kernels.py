@@ -8,22 +8,31 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
 from support.forests import SPACE, factuals, problem_with, searcher
 
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
 from harness.core.tolerances import COORDINATE_TIE, COST_TIE, SCORE_TIE
+from harness.models.train import train
 from harness.solvers.heap import pop, push
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, masks, search
-from methods.cells.records import Box, Clauses, Intervals, Laid, Node, Numbers, States
+from methods.cells.neighbourhood import growth_from, strengthen
+from methods.cells.records import Box, Clauses, Intervals, Laid, Node, Numbers, States, Touched
 
 # Positions in a state's arrays: three features, the second without order.
 STATES = np.array([4, 3, 4])
 OFFSET = np.concatenate([[0], np.cumsum(STATES)])
 UNORDERED = np.array([0, 1, 0])
 ALL = list(itertools.product(*(range(count) for count in STATES)))
+
+WAYS = {"a": "free", "b": "increase"}
 
 
 @st.composite
@@ -192,6 +201,40 @@ def test_the_children_of_a_node_share_out_what_is_outside_a_clause(instance: tup
     assert shares == Counter(left_over(box, only))
     for child, key in zip(children, nodes.keys, strict=False):
         assert key <= min(sum(states.cost[OFFSET[f] + s] for f, s in enumerate(p)) for p in ALL if contains(child, p))
+
+
+def test_no_face_of_a_box_goes_beyond_its_states() -> None:
+    """The last of them may have come with the opposite face, and beside them are the cells of the next feature, which
+    begin at a high one."""
+    rng, grown = np.random.default_rng(0), 0
+    space = Space(
+        tuple(Feature(n, "continuous", scale=(0, 1), bounds=(0, 1), actionability=way) for n, way in WAYS.items())
+    )
+    frame = pd.DataFrame(rng.random((200, 2)), columns=list(WAYS))
+    labels = np.where(0.1 * frame["a"] + frame["b"] + 0.4 * rng.normal(size=200) > 1.03, "yes", "no").astype(object)
+    judge = train(RandomForestClassifier(5, max_depth=2, random_state=0), space, frame, labels, ("no", "yes"))
+    problem = Problem(space, judge, frame, labels, Label("yes"))
+    cells = searcher(CeOcl("l1"), problem)
+    earlier = [{"a": a, "b": b} for a, b in ((0.511, 0.993), (0.081, 0.882), (0.376, 0.941), (0.175, 0.961))]
+    for factual in ({"a": 0.3, "b": 0.93}, {"a": 0.3, "b": 0.7}):
+        layout = search.Layout(cells, factual, earlier, 0.02)  # two states in each cell that they cut
+        counts = np.diff(layout.state_start)
+        state = search.State(cells, layout)
+        states = state.states
+        for seed in rng.integers(0, counts, (100, 2)):
+            least, which = kernels.score_point(state.grid, states, seed)
+            if least >= -SCORE_TIE:
+                continue
+            free = np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(2)
+            node = Node(Box(np.zeros(2, np.int64), counts - 1, layout.sets), layout.factual_state, *free)
+            own = states.cell[states.start[:-1] + seed]
+            box = Box(seed.copy(), seed.copy(), layout.sets.copy())
+            growth = growth_from(state.grid, own.copy(), own.copy())
+            strengthen(state.grid, states, which, node, Touched(states.cell, states.cell), growth, box)
+            assert growth.low.tolist() == states.cell[states.start[:-1] + box.low].tolist()
+            assert growth.high.tolist() == states.cell[states.start[:-1] + box.high].tolist()
+            grown += (growth.low < growth.high).sum()
+    assert grown > 20
 
 
 @pytest.mark.parametrize("same", [False, True])
