@@ -18,8 +18,7 @@ def main() -> None:
 
 
 def _write(folder: Path) -> None:
-    study = Study.of(folder)
-    study = study.held(study.tasks)
+    study = Study.of(folder).held()
     print(page.write(folder, Numbers(study)))
     keep(study, folder)
 

@@ -50,6 +50,11 @@ def explained(task: Task) -> Explained:
     return in_context(Explanation(tuple(Answer(Status.FOUND, row) for row in rows)), None, problem, factual)
 
 
+def test_a_gap_lies_beyond_no_bound(explained: Explained) -> None:
+    """Of income and debt, whose bounds are those of the table."""
+    assert "beyond the bounds" not in str(explained)
+
+
 def test_gaps_are_called_missing_in_a_spreadsheet(explained: Explained, tmp_path: Path) -> None:
     """And are NaN in a frame, whose columns are numbers."""
     frame = explained.to_frame()

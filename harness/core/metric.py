@@ -83,12 +83,13 @@ class Metric:
         return f"{heading} ({self.unit})" if self.unit else heading
 
     def __call__(self, factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
-        value = self.function(factual, answers, problem)
-        found = math.nan if value is None else self._sound(value)
-        return None if math.isnan(found) else found
+        value = self._sound(self.function(factual, answers, problem))
+        return None if math.isnan(value) else value
 
     def _sound(self, value: Any) -> float:
-        """A value as a number, NaN where it is undefined; HarnessError where it is none."""
+        """A value as a number, NaN where it is undefined; HarnessError where it is no number."""
+        if value is None:
+            return math.nan
         if not isinstance(value, Real | np.bool_):
             raise HarnessError(f"the metric {self.name} gave {value!r}; give a number, or None where it is undefined.")
         return float(value) if math.isfinite(value) else math.nan

@@ -272,6 +272,12 @@ def _forbidden(space: Space, origin: Mapping[str, Any], row: Mapping[str, Any]) 
     return found + (space.breaches(space.frame([origin]), space.frame([row]))[0] if space.relations else [])
 
 
+def within_bounds(feature: Feature, number: Any) -> bool:
+    """Whether a number lies within the bounds of its feature, but for what decoding rounds."""
+    rounding = DECODING * feature.range
+    return bool(feature.bounds[0] - rounding <= number <= feature.bounds[1] + rounding)
+
+
 def permitted(feature: Feature, old: Any, new: Any) -> bool:
     """Whether a feature may go from one value to another: actionability, bounds, special codes, gaps."""
     if same(new, old):
@@ -285,14 +291,11 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
     if missing(new):
         return feature.may_be_missing
     if missing(old):  # a gap is filled by anything that anybody may have
-        rounding = DECODING * feature.range
-        return feature.bounds[0] - rounding <= new <= feature.bounds[1] + rounding and new not in feature.special
+        return within_bounds(feature, new) and new not in feature.special
     if feature.numeric:
-        rounding = DECODING * feature.range
         low, high = feature.bounds
-        beyond_low, beyond_high = new < low - rounding, new > high + rounding
-        nearer = old not in feature.special and (old <= new < low if beyond_low else high < new <= old)
-        if ((beyond_low or beyond_high) and not nearer) or new in feature.special:
+        nearer = old not in feature.special and (old <= new < low or high < new <= old)
+        if not (within_bounds(feature, new) or nearer) or new in feature.special:
             return False
         rise = new - old
         return not ((kind is Actionability.INCREASE and rise < 0) or (kind is Actionability.DECREASE and rise > 0))

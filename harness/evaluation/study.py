@@ -270,12 +270,13 @@ class Study:
             )
         return cls(name, tuple(entries), impossible, (*faults, *_unlike(labels, runs, metas)), known)
 
-    def held(self, tasks: Collection[str]) -> Study:
-        """With a fault more for each method of some tasks with other proofs that a counterfactual contradicts.
+    def held(self, tasks: Collection[str] | None = None) -> Study:
+        """With a fault more for each method of some tasks, or of all, whose other proofs a counterfactual contradicts.
 
         Proofs within hulls are left to ``harness.check``: each is a program of seconds.
         """
-        entries, found, said = [entry for entry in self.entries if entry.task in tasks], proofs.Found(), list[str]()
+        asked = self.tasks if tasks is None else tasks
+        entries, found, said = [entry for entry in self.entries if entry.task in asked], proofs.Found(), list[str]()
         for run in (run for entry in entries for run in entry.runs):
             found.add(run, run.verdicts())
         for entry in entries:

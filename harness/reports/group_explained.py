@@ -60,8 +60,8 @@ class GroupExplained:
     def _left(self) -> list[str]:
         left = [one for one in self.people if one not in self.found.assignment]
         none = [one for one in left if one in self.found.uncoverable and self._verdict(one) == "none"]
-        parts = [f"Left out, as the model already says it of them: {', '.join(map(str, self.satisfied))}."]
-        parts = parts * bool(self.satisfied)
+        fine = ", ".join(map(str, self.satisfied))
+        parts = [f"Left out, as the model already says it of them: {fine}."] * bool(fine)
         parts += [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left)
         parts += [f"Proven to have none: {', '.join(map(str, none))}."] * bool(none)
         return parts + [f"The checker found {counted(bad)}." for bad in [self._faults()] if bad]

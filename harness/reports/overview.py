@@ -126,10 +126,9 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bo
         )
     if few and not alone:
         shared = ", ".join(f"{c.criterion.name} ({c.common.n})" for c in few)
-        left = "; ".join(dict.fromkeys(_behind(contest).partition(" (")[2].rstrip(")") for contest in few))
-        said = f"answered by all ({left})" if left else "answered by all"
+        left = "".join(dict.fromkeys(map(_without, few)))
         parts.append(
-            f"Too few questions are {said} for common means of {shared}: mean normalised ranks over all "
+            f"Too few questions are answered by all{left} for common means of {shared}: mean normalised ranks over all "
             f"questions, 0 is best, 1 last."
         )
     bracketed = any(c.criterion.name == INTERVAL and (alone or c.common.enough) for c in contests)
@@ -137,8 +136,9 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bo
     parts.append("Seconds: the median of all questions; one without an accepted counterfactual counts its limit.")
     absent = numbers.study.absent(task)
     parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
-    labels = [f"{task}: ", *(f"{run.label} (" for entry in entries for run in entry.runs)]
-    parts += [f"{said.rstrip('.')}." for said in numbers.study.faults if any(label in said for label in labels)]
+    labels = [f"{run.label} (" for entry in entries for run in entry.runs]
+    faults = [s for s in numbers.study.faults if s.startswith(f"{task}: ") or any(label in s for label in labels)]
+    parts += [f"{fault.rstrip('.')}." for fault in faults]
     parts += [*failures(numbers.study, [task]), *numbers.study.clocks([task]), *numbers.study.conditions([task])]
     return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)
 
@@ -157,9 +157,13 @@ def failures(study: Study, tasks: Collection[str]) -> list[str]:
 
 def _behind(contest: Contest) -> str:
     """The questions of common means, and whose answers are not among them."""
+    return f"the {contest.common.n} questions that all methods answer{_without(contest)}"
+
+
+def _without(contest: Contest) -> str:
+    """Whose answers are too few for common means."""
     left = ", ".join(f"`{name}`" for name in contest.common.left_out)
-    without = f" (without {left}, of too few answers)" if left else ""
-    return f"the {contest.common.n} questions that all methods answer{without}"
+    return f" (without {left}, of too few answers)" if left else ""
 
 
 def _further(numbers: Numbers) -> dict[str, Metric]:

@@ -23,7 +23,6 @@ from harness.core.notation import ORIGIN
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Feature
-from harness.core.tolerances import DECODING
 from harness.core.wording import (
     SATISFIED,
     UNCHECKED,
@@ -34,7 +33,7 @@ from harness.core.wording import (
     scored_class,
     target_text,
 )
-from harness.evaluation.checker import ACCEPTED, exists
+from harness.evaluation.checker import ACCEPTED, exists, within_bounds
 from harness.evaluation.export import unused, write_sheet
 from harness.models.card import Card, card_of
 from harness.reports.canvas import FORMATS, column_style, save_one
@@ -282,12 +281,13 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
 def _broken(explanation: Explained, names: Sequence[str]) -> Iterator[str]:
     """Values that do not exist, and the bounds and relations that the factual itself breaks, with who else does."""
     context, space = explanation.context, explanation.context.problem.space
+    (own,) = context.factual.to_dict("records")
     found = [(name, answer.row) for name, answer in zip(names, explanation.answers, strict=True) if answer.row]
     for who, row in found:
         wrong = [each.name for each in space.features if not exists(each, row[each.name])]
         yield from (f"{who}: {row[name]!r} is no value of {name}." for name in wrong)
-    for feature in (each for each in space.features if not _within(each, context.factual[each.name].iloc[0])):
-        also = _too(who for who, row in found if not _within(feature, row[feature.name]))
+    for feature in (each for each in space.features if _beyond(each, own[each.name])):
+        also = _too(who for who, row in found if _beyond(feature, row[feature.name]))
         low, high = (feature.text(end) for end in feature.bounds)
         yield f"The factual itself lies beyond the bounds of {feature.name}, {low} to {high}{also}."
     frame = space.frame(row for _, row in found)
@@ -302,13 +302,10 @@ def _too(answers: Iterable[str]) -> str:
     return f", and so {'do' if ',' in still else 'does'} {still}" if still else ""
 
 
-def _within(feature: Feature, value: Any) -> bool:
-    """Whether a value is no number, or a special one, or lies within the bounds of its feature."""
-    if not feature.numeric or not isinstance(value, int | float | np.number) or value in feature.special:
-        return True
-    low, high = feature.bounds
-    rounding = DECODING * feature.range
-    return bool(np.isnan(value) or low - rounding <= value <= high + rounding)
+def _beyond(feature: Feature, value: Any) -> bool:
+    """Whether a value is a number, and none that is special, beyond the bounds of its feature."""
+    number = feature.numeric and exists(feature, value) and not missing(value) and value not in feature.special
+    return number and not within_bounds(feature, value)
 
 
 def as_frame(explanation: Explained, gap: Any = math.nan) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from harness.cli import job
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.metric import Metric, metric
+from harness.core.metric import Metric, metric, together
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Label
@@ -189,6 +189,12 @@ def test_a_metric_gives_a_number_or_none(asked: Asked, given: Any, value: float)
     run = asked([(found(GRANTED), 0.1)])
     scores = told(run, metric(better="lower", family="own")(lambda *_: given))
     assert scores.filter(like="own/").iloc[0].tolist() == pytest.approx([value] * 2, nan_ok=True)
+
+
+def test_a_metric_of_many_questions_may_give_none(asked: Asked) -> None:
+    run = asked([(found(GRANTED), 0.1)])
+    scores = told(run, metric(better="lower", family="own")(together(lambda _: [None])))
+    assert scores.filter(like="own/").isna().all(axis=None)
 
 
 def test_a_metric_that_gives_no_number_is_named(asked: Asked) -> None:
