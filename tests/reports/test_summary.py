@@ -590,9 +590,7 @@ def test_a_papers_table_has_common_means_or_ranks_by_criterion(tmp_path: Path) -
     seldom = [GRANTED, *[Answer(Status.GAVE_UP)] * 11]
     started(tmp_path, loans.problem, loans.factual, seldom, method="seldom", paths=paths)
     caption = for_paper(Numbers(Study.of(tmp_path)))[0].caption
-    assert (
-        "answered by all (without `seldom`, of too few answers) for common means of plausibility (4)" in caption
-    )
+    assert "answered by all (without `seldom`, of too few answers) for common means of plausibility (4)" in caption
 
 
 def test_a_papers_table_has_ranks_of_two_and_the_nearest_of_one(tmp_path: Path) -> None:

@@ -215,9 +215,12 @@ def test_no_face_of_a_box_goes_beyond_its_states() -> None:
     judge = train(RandomForestClassifier(5, max_depth=2, random_state=0), space, frame, labels, ("no", "yes"))
     problem = Problem(space, judge, frame, labels, Label("yes"))
     cells = searcher(CeOcl("l1"), problem)
-    earlier = [{"a": a, "b": b} for a, b in ((0.511, 0.993), (0.081, 0.882), (0.376, 0.941), (0.175, 0.961))]
-    for factual in ({"a": 0.3, "b": 0.93}, {"a": 0.3, "b": 0.7}):
-        layout = search.Layout(cells, factual, earlier, 0.02)  # two states in each cell that they cut
+    for person, others in (  # the first has a lower face without a state beyond it, the second an upper one
+        ((0.3, 0.93), ((0.511, 0.993), (0.081, 0.882), (0.376, 0.941), (0.175, 0.961))),
+        ((0.51, 0.93), ((0.98, 0.72), (0.61, 0.81), (0.8, 0.75), (0.87, 0.86))),
+    ):
+        factual, *earlier = (dict(zip(WAYS, point, strict=True)) for point in (person, *others))
+        layout = search.Layout(cells, factual, earlier, 0.02)  # two states in each cell that the earlier answers cut
         counts = np.diff(layout.state_start)
         state = search.State(cells, layout)
         states = state.states
