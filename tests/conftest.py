@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from sklearn.base import is_regressor
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
@@ -30,6 +33,9 @@ THINNED = (  # folders and files of tests whose many cases take long
     "tests/models/test_composite.py", "tests/models/test_composite_classes.py", "tests/models/test_train.py",
 )  # fmt: skip
 MANY, EVERY = 4, 5
+BEGUN = time.monotonic()
+FURTHER = pytest.StashKey[set[str]]()
+LATER = "one more case of a test, for which the time is over: .ci/extras runs it"
 CONF = Path(__file__).parents[1] / "conf"
 ROWS = 200
 SPACE = Space(
@@ -139,6 +145,48 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if name in begun and crc32(item.nodeid.encode()) % share:
             item.add_marker(pytest.mark.slow)
         begun.add(name)
+
+
+def further(tests: Sequence[str]) -> set[str]:
+    """All cases of a test but its first, by their ids."""
+    first = {test.partition("[")[0]: test for test in reversed(tests)}
+    return {*tests} - {*first.values()}
+
+
+class FirstCases(LoadScopeScheduling):
+    """File by file, that of most tests first, as ``--dist loadscope`` does, and further cases after all first ones."""
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        self.further = further(collection)
+        super().add_node_collection(node, collection)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return super()._split_scope(nodeid) + " further" * (nodeid in self.further)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        self.workqueue.move_to_end(min(self.workqueue, key=lambda scope: scope.endswith(" further")), last=False)
+        super()._assign_work_unit(node)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    explained = "after these, only the first case of each test begins"
+    parser.addoption("--further-for", type=float, default=float("inf"), metavar="SECONDS", help=explained)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    return FirstCases(config, log) if config.option.dist == "loadscope" else None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[FURTHER] = further([item.nodeid for item in session.items])
+
+
+@pytest.hookimpl(tryfirst=True)  # before a fixture is made for nothing
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    late = time.monotonic() - BEGUN > item.config.option.further_for
+    if late and item.nodeid in item.config.stash[FURTHER]:
+        pytest.skip(LATER)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -67,6 +68,28 @@ def test_each_extra_is_run_by_one_of_the_commands() -> None:
     extras = re.findall(r"^(\w+) = \[", project.split("[project.optional-dependencies]")[1].split("\n[")[0], re.M)
     (named,) = re.findall(r"^for extra in (.+); do$", (CI / "extras").read_text(), re.M)
     assert {*extras} - {*named.split()} == {"torch", "ray", "slurm", "optuna"}
+
+
+def test_first_cases_of_all_files_come_first_and_alone_where_the_time_is_over(tmp_path: Path) -> None:
+    """A slow machine is to try each test at least once."""
+    report = tmp_path / "report.xml"
+    files = ["tests/core/test_numbers.py", "tests/core/test_conflict.py"]
+    command = [sys.executable, "-m", "pytest", "-n", "1", f"--junitxml={report}", *files]
+
+    def cases(*options: str) -> dict[str, bool]:
+        """By test, in the order of the run: whether it was asked."""
+        subprocess.run([*command, *options], cwd=CI.parent, capture_output=True, check=True)
+        listed = ElementTree.parse(report).iter("testcase")
+        return {f"{case.get('classname')}.{case.get('name')}": case.find("skipped") is None for case in listed}
+
+    asked = cases()
+    first = {name.partition("[")[0]: name for name in reversed([*asked])}.values()
+    assert {name.split(".")[2] for name in first} == {"test_numbers", "test_conflict"}
+    assert all(asked.values())
+    assert {*[*asked][: len(first)]} == {*first} != {*asked}
+    assert cases("--further-for=0") == {name: name in first for name in asked}
+    assert runpy.run_path(str(CI / "skips.py"))["main"]([str(report), LISTS[0]]) == 1
+    assert runpy.run_path(str(CI / "skips.py"))["main"]([str(report), *LISTS]) == 0
 
 
 def test_the_slowest_are_listed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
