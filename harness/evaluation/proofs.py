@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,13 +18,22 @@ from harness.core.explanation import Status
 from harness.core.objective import Objective, tolerance
 from harness.core.space import Space
 from harness.core.tolerances import LIMIT_MET
+from harness.core.wording import HOLDS
 from harness.evaluation.scoring import owns_nothing, reason
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun, model_of
 
 HULL = "slack"  # the distance from one
 FEW = 2  # points of one question that are held against a hull, by a program of seconds where it has 100,000 rows
-Point = tuple[str, Mapping[str, Any]]  # whose it is, and its decoded values
+AMOUNTS = ("rho", "delta")  # of what a point withstands; all else of it is its kind
+
+
+class Point(NamedTuple):
+    """A counterfactual."""
+
+    whose: str
+    row: Mapping[str, Any]  # decoded
+    withstands: Mapping[str, Any] = MappingProxyType({})  # what it is known to, of ``Objective.domain``
 
 
 @dataclass
@@ -34,19 +44,24 @@ class Found:
 
     def add(self, run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> None:
         """Take in a run's; late and repeated ones contradict a proof as well as others do."""
-        fine = {(v["factual"], v["ce"]) for v in verdicts if v.get("valid") and not v["incoherent"] + v["violations"]}
+        fine = {
+            (v["factual"], v["ce"]): v for v in verdicts if v.get("valid") and not v["incoherent"] + v["violations"]
+        }
         asked = questions(run)
         for row in run.rows():
-            if (row["factual"], row["ce"]) in fine:
-                self.points.setdefault(asked[row["factual"]], []).append((run.label, row["row"]))
+            if verdict := fine.get((row["factual"], row["ce"])):
+                known = _withstands(run.objective, verdict)
+                self.points.setdefault(asked[row["factual"]], []).append(Point(run.label, row["row"], known))
 
     def against(self, run: StoredRun, whole: bool = True) -> tuple[list[str], int]:
         """Sentences about proofs of a run that a point contradicts; and how many proofs there were points against.
 
         Looked at are lower bounds on the objective of a question's first answer, and proofs that it has none, of which
-        each point is an instance that keeps to the method's own limits and equations. What a method proves of a domain
-        of its own, of a group, or of a set of several answers at once is no statement about other methods' points; nor
-        is, where people who have what is wanted were asked, what it proves of them: they are no answer to themselves.
+        each point is an instance that keeps to the method's own limits and equations. What it proves of points that
+        withstand perturbations is held against those that are known to withstand as much. What a method proves of
+        another domain of its own, of a group, or of a set of several answers at once is no statement about other
+        methods' points; nor is, where people who have what is wanted were asked, what it proves of them: they are no
+        answer to themselves.
         Not ``whole``: not proofs that a question has no counterfactual at all, which the tables of a study tell, nor
         those within hulls, each of which is a program of seconds.
         """
@@ -56,12 +71,13 @@ class Found:
         objective = claim or Objective(())
         if not whole and HULL in {term.name for term in (*objective.terms, *(e.term for e in objective.limits))}:
             return [], 0
-        if objective.domain or run.groups() or _of_sets(run.meta) or not proven:
+        if run.groups() or _of_sets(run.meta) or not proven:
             return [], 0
         (frame, _), asked, imposed = run.factuals(), questions(run), run.equations if objective.causal else ()
         said, held = [], 0
         for row, bound in proven:
-            if not (points := self.points.get(asked[row["factual"]])):
+            points = self.points.get(asked[row["factual"]], ())
+            if not (points := [point for point in points if _as_strong(point.withstands, objective.domain)]):
                 continue
             nearer = _nearer(objective, imposed, run.space, frame.loc[[row["factual"]]], points, bound)
             if nearer and _content(run, row["factual"]):  # asked only then, as it takes the model
@@ -131,6 +147,24 @@ def _of_sets(meta: Mapping[str, Any]) -> bool:
     return meta["n_counterfactuals"] > 1 and (apart or any(name.startswith("diversity_") for name in rewards))
 
 
+def _withstands(objective: Objective | None, verdict: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of what a method claims that a counterfactual withstands, what the checker has proven of it: boxes and weights.
+
+    Of a ball it proves the box within it alone.
+    """
+    claimed = {} if objective is None else objective.domain
+    if "delta" in claimed:
+        return {} if "delta" in verdict["limits"] else {"delta": claimed["delta"]}
+    return claimed if claimed.get("norm") == "linf" and verdict.get("region") == HOLDS else {}
+
+
+def _as_strong(known: Mapping[str, Any], claimed: Mapping[str, Any]) -> bool:
+    """Whether what a point is known to withstand is of the kind that a proof is about, and as much; of all, nothing."""
+    if not claimed or known.keys() != claimed.keys():
+        return not claimed
+    return all(known[name] >= claimed[name] if name in AMOUNTS else known[name] == claimed[name] for name in claimed)
+
+
 def _content(run: StoredRun, factual: Any) -> bool:
     """Whether the model already says of a factual what is wanted, as far as it can be read."""
     try:
@@ -170,7 +204,7 @@ def _nearer(
     None without any. Whether a point is in a hull, or how far from it, is a program of its own: asked that are only the
     few that lie least below the bound otherwise, of which the hull is likeliest to hold one.
     """
-    rows = space.frame([row for _, row in points])
+    rows = space.frame([point.row for point in points])
     limits = tuple(limit for limit in objective.limits if limit.term.name != HULL)
     quick = replace(objective, terms=tuple(term for term in objective.terms if term.name != HULL), limits=limits)
     below = _kept(quick, imposed, space, factual, rows, _below(quick, space, factual, rows, bound))
@@ -180,7 +214,7 @@ def _nearer(
         below = _kept(objective, (), space, factual, rows, places)
     if not below:
         return None
-    return points[below[0]][0], float(objective.evaluate(space, factual, rows.iloc[below[:1]]).item())
+    return points[below[0]].whose, float(objective.evaluate(space, factual, rows.iloc[below[:1]]).item())
 
 
 def _below(objective: Objective, space: Space, factual: pd.DataFrame, rows: pd.DataFrame, bound: float) -> list[int]:

@@ -148,6 +148,66 @@ def test_points_that_the_question_forbids_say_nothing(tmp_path: Path) -> None:
     assert told(proving(tmp_path, 0.6, NEAREST), rival(tmp_path, 51.0, years=29)) == ([], 1)
 
 
+ROBUST = {"rho": 0.05, "norm": "linf", "unperturbed": [], "clip": False}
+
+
+def withstanding(run: StoredRun, rho: float, **domain: Any) -> StoredRun:
+    """That run, of a method that says its point withstands so much, with the box that this takes."""
+    run.put_objective(replace(NEAREST, domain=ROBUST | {"rho": rho} | domain))
+    row = run.rows()[0]
+    ends = {
+        name: [row["row"][name] - r * rho, row["row"][name] + r * rho] for name, r in (("income", 100), ("age", 40))
+    }
+    (run.path / "rows.jsonl").write_text(json.dumps(row | {"region": ends}) + "\n")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("income", "rho", "domain", "held"),
+    [
+        (80.0, 0.05, {}, 1),
+        (80.0, 0.2, {}, 1),
+        (80.0, 0.04, {}, 0),  # less than what the proof is about
+        (51.0, 0.05, {}, 0),  # incomes below 50 are refused: so much it does not withstand
+        (80.0, 0.05, {"norm": "l2"}, 0),
+        (80.0, 0.05, {"clip": True}, 0),
+        (80.0, 0.05, {"unperturbed": ["age"]}, 0),
+    ],
+)
+def test_what_withstands_as_much_contradicts_a_proof_of_robust_points(
+    tmp_path: Path, income: float, rho: float, domain: dict[str, Any], held: int
+) -> None:
+    rob = replace(NEAREST, domain=ROBUST)
+    found = withstanding(rival(tmp_path / "rival", income), rho, **domain)
+    for bound, status, row in ((0.55, "OPTIMAL", earning(90.0)), (None, "INFEASIBLE", None)):
+        proof = proving(tmp_path / status, bound, rob, status=status, row=row)  # its own point has no region
+        assert [len(said) if isinstance(said, list) else said for said in told(proof, found)] == [held, held]
+    assert told(proving(tmp_path / "weak", 0.5, rob), found) == ([], held)
+    plain = proving(tmp_path / "plain", 0.55, NEAREST)
+    assert len(told(plain, found)[0]) == 1  # each of them is a counterfactual
+    ball = withstanding(proving(tmp_path / "ball", 0.55, NEAREST), 0.05, norm="l2")
+    assert told(ball, found) == ([], 0)  # of a ball the checker proves less
+    assert told(proving(tmp_path / "own", 0.55, rob), rival(tmp_path / "none", 80.0)) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("income", "delta", "held"),
+    [(95.0, 0.02, 1), (95.0, 0.01, 1), (95.0, 0.03, 0), (95.0, None, 0), (50.5, 0.02, 0)],
+)
+def test_what_is_valid_under_as_many_weights_contradicts_a_proof_of_them(
+    tmp_path: Path, income: float, delta: float | None, held: int
+) -> None:
+    found = rival(tmp_path / "rival", income, loans.linear)
+    if delta is not None:
+        found.put_objective(replace(NEAREST, domain={"delta": 0.02}))
+    proof = started(tmp_path / "exact", loans.linear, loans.factual, [earning(99.0)], method="exact")
+    proof.put_objective(replace(NEAREST, domain={"delta": delta or 0.02}))
+    row = proof.rows()[0] | {"bound": 0.69, "status": "OPTIMAL", "objective": None}
+    (proof.path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    said, looked = proofs.contradicted([(proof, []), (found, checker.verdicts(found))])
+    assert (len(said), looked) == (held, held)
+
+
 def test_proofs_of_groups_are_not_about_a_single_person(tmp_path: Path) -> None:
     group = proving(tmp_path, 0.55, NEAREST)
     group.append_group({"group": "all", "factuals": [0], "points": []})
@@ -163,7 +223,7 @@ def test_late_points_contradict_a_proof_as_well(tmp_path: Path) -> None:
 def test_points_off_an_imposed_equation_say_nothing() -> None:
     """Age is to rise by a year for each 10 of income: of two points the farther keeps to it."""
     equation = Equation("age", Classifier(Formula((0.1,)), (Affine("income"),)))
-    points = [("off", earning(80.0)), ("on", earning(80.0, age=35))]
+    points = [proofs.Point("off", earning(80.0)), proofs.Point("on", earning(80.0, age=35))]
     found = proofs._nearer(NEAREST, [equation], loans.SPACE, loans.factual, points, 1.0)
     assert found is not None
     assert found[0] == "on"
@@ -187,8 +247,13 @@ def test_check_fails_where_a_proof_is_wrong(tmp_path: Path, capsys: pytest.Captu
 def test_the_nearest_that_keeps_to_the_limits_is_named(tmp_path: Path) -> None:
     """Six are nearer, and change more than one feature."""
     exact = proving(tmp_path, 0.55, replace(NEAREST, limits=(Limit(Term("l0"), 1),)))
-    many = [(f"{income}", earning(income, age=31)) for income in range(51, 57)]
-    points = [("far", earning(80.0)), *many, ("near", earning(75.0)), ("middle", earning(76.0))]
+    many = [proofs.Point(f"{income}", earning(income, age=31)) for income in range(51, 57)]
+    points = [
+        proofs.Point("far", earning(80.0)),
+        *many,
+        proofs.Point("near", earning(75.0)),
+        proofs.Point("middle", earning(76.0)),
+    ]
     found = proofs.Found(dict.fromkeys(proofs.questions(exact).values(), points))
     assert found.against(exact) == (
         ["it proves of question 0 that no objective is below 0.55, and near reaches 0.45"],
@@ -236,7 +301,7 @@ def test_a_distance_is_as_exact_where_changes_weigh_ten_thousand(tmp_path: Path)
 def test_a_learnt_equation_is_asked_of_no_empty_table(tmp_path: Path) -> None:
     """Where no point is below the bound."""
     equation = Equation("age", Classifier(LinearRegression().fit([[0.0], [9.0]], [0.0, 0.9]), (Affine("income"),)))
-    points = [("on", earning(80.0, age=35))]
+    points = [proofs.Point("on", earning(80.0, age=35))]
     assert proofs._nearer(NEAREST, [equation], loans.SPACE, loans.factual, points, 0.1) is None
 
 
