@@ -10,7 +10,7 @@ from harness.core.asked import Asked
 from harness.core.metric import metric, together
 
 
-@metric(better="lower", family="actionability", over="returned", place=6)
+@metric(better="lower", family="actionability", range=(0.0, np.inf), over="returned", place=6)
 @together
 def violations(asked: Asked) -> np.ndarray:
     """Mean number of constraints broken, lower is better: features changed against actionability or bounds, relations.
@@ -26,7 +26,7 @@ def violations(asked: Asked) -> np.ndarray:
     return existing.mean(_numbers(asked.problem.space.violations(existing.origins, existing.answers)))
 
 
-@metric(better="lower", family="actionability", over="returned", shown=False)
+@metric(better="lower", family="actionability", range=(0.0, np.inf), over="returned", shown=False)
 @together
 def relations(asked: Asked) -> np.ndarray:
     """Mean number of relations between features that are broken, lower is better.
@@ -45,7 +45,7 @@ def relations(asked: Asked) -> np.ndarray:
     return existing.mean(counts if space.relations else np.full(len(counts), np.nan))
 
 
-@metric(better="lower", family="actionability", over="returned", shown=False)
+@metric(better="lower", family="actionability", range=(0.0, np.inf), over="returned", shown=False)
 @together
 def incoherent(asked: Asked) -> np.ndarray:
     """Mean number of features that hold no value of theirs (missing, unknown, fractional), lower is better.

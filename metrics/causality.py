@@ -9,7 +9,7 @@ from harness.core.metric import metric
 from harness.core.problem import Problem
 
 
-@metric(better="lower", family="causality", shown=False)
+@metric(better="lower", family="causality", range=(0.0, np.inf), shown=False)
 def residual(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over answers of how far the endogenous features lie from what their causes imply, lower is better.
 

@@ -25,7 +25,7 @@ def success_rate(asked: Asked) -> np.ndarray:
     return (asked.where(asked.problem.valid(asked.answers)).counts > 0).astype(float)
 
 
-@metric(better="higher", family="coverage", shown=False)
+@metric(better="higher", family="coverage", range=(0.0, np.inf), shown=False)
 @together
 def valid(asked: Asked) -> np.ndarray:
     """Number of distinct valid answers, in [0, inf), higher is better.

@@ -33,7 +33,7 @@ def categorical_diversity(asked: Asked) -> np.ndarray:
     return over_pairs(share_changed, categories(asked.problem.space), asked)
 
 
-@metric(better="higher", family="mothilal", shown=False)
+@metric(better="higher", family="mothilal", range=(0.0, np.inf), shown=False)
 @together
 def continuous_diversity(asked: Asked) -> np.ndarray:
     """Mean over pairs of the summed differences of numbers, original units, in [0, inf), higher is better.
@@ -62,7 +62,7 @@ def sparsity_diversity(asked: Asked) -> np.ndarray:
     return over_pairs(share_changed, asked.problem.space, asked)
 
 
-@metric(better="higher", family="diversity", criterion="diversity", place=5)
+@metric(better="higher", family="diversity", range=(0.0, np.inf), criterion="diversity", place=5)
 @together
 def pairwise_gower(asked: Asked) -> np.ndarray:
     """Mean over pairs of Gower's distance, as ``metrics.proximity.gower`` has it, in [0, inf), higher is better.
@@ -77,7 +77,7 @@ def pairwise_gower(asked: Asked) -> np.ndarray:
     return over_pairs(gower, asked.problem.space, asked)
 
 
-@metric(better="higher", family="pso", shown=False)
+@metric(better="higher", family="pso", range=(0.0, np.inf), shown=False)
 @together
 def diversity(asked: Asked) -> np.ndarray:
     """Mean over pairs of the distance of ``pso/proximity``, in [0, inf), higher is better.
@@ -92,7 +92,7 @@ def diversity(asked: Asked) -> np.ndarray:
     return over_pairs(mad_scaled(asked.problem), asked.problem.space, asked)
 
 
-@metric(better="higher", family="pso", shown=False)
+@metric(better="higher", family="pso", range=(0.0, np.inf), shown=False)
 @together
 def normalised_diversity(asked: Asked) -> np.ndarray:
     """``pso/diversity`` over ``pso/proximity``, in [0, inf), higher is better.

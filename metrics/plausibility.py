@@ -38,7 +38,7 @@ def ynn(asked: Asked) -> np.ndarray:
     return asked.mean(_predicted_desired(asked.problem)[_neighbours(asked).nearest])
 
 
-@metric(better="lower", family="plausibility", shown=False)
+@metric(better="lower", family="plausibility", range=(0.0, np.inf), shown=False)
 @together
 def knn(asked: Asked) -> np.ndarray:
     """Mean Gower distance to the 5 nearest training rows *labelled* as desired, in [0, inf), lower is better.
@@ -55,7 +55,7 @@ def knn(asked: Asked) -> np.ndarray:
     return asked.mean(_neighbours(asked).away)
 
 
-@metric(better="lower", family="plausibility", shown=False)
+@metric(better="lower", family="plausibility", range=(0.0, np.inf), shown=False)
 @together
 def lof(asked: Asked) -> np.ndarray:
     """Mean local outlier factor among the training rows *labelled* as desired, in (0, inf), lower is better.

@@ -43,7 +43,7 @@ def continuous_proximity(asked: Asked) -> np.ndarray:
     return 0.0 - over_answers(absolute, numbers(asked.problem.space), asked)
 
 
-@metric(better="lower", family="pso", shown=False)
+@metric(better="lower", family="pso", range=(0.0, np.inf), shown=False)
 @together
 def proximity_cont(asked: Asked) -> np.ndarray:
     """Mean over answers and numbers of change / MAD, in [0, inf), lower is better.
@@ -72,7 +72,7 @@ def proximity_cat(asked: Asked) -> np.ndarray:
     return over_answers(share_changed, categories(asked.problem.space), asked)
 
 
-@metric(better="lower", family="pso", shown=False)
+@metric(better="lower", family="pso", range=(0.0, np.inf), shown=False)
 @together
 def proximity(asked: Asked) -> np.ndarray:
     """``proximity_cont`` and ``proximity_cat`` weighted by their numbers of features, in [0, inf), lower is better.
@@ -86,7 +86,7 @@ def proximity(asked: Asked) -> np.ndarray:
     return over_answers(mad_scaled(asked.problem), asked.problem.space, asked)
 
 
-@metric(better="lower", family="distance", criterion="sparsity", place=2)
+@metric(better="lower", family="distance", range=(0.0, np.inf), criterion="sparsity", place=2)
 @together
 def l0(asked: Asked) -> np.ndarray:
     """Mean number of features changed, a category counting once, in [0, features], lower is better.
@@ -100,7 +100,7 @@ def l0(asked: Asked) -> np.ndarray:
     return over_answers(_l0, asked.problem.space, asked)
 
 
-@metric(better="lower", family="distance", shown=False)
+@metric(better="lower", family="distance", range=(0.0, np.inf), shown=False)
 @together
 def l1(asked: Asked) -> np.ndarray:
     """Mean sum of the scaled changes, in [0, inf), lower is better.
@@ -115,7 +115,7 @@ def l1(asked: Asked) -> np.ndarray:
     return over_answers(_l1, asked.problem.space, asked)
 
 
-@metric(better="lower", family="distance", shown=False)
+@metric(better="lower", family="distance", range=(0.0, np.inf), shown=False)
 @together
 def l2(asked: Asked) -> np.ndarray:
     """Mean Euclidean norm (the root is taken) of the scaled changes of ``l1``, in [0, inf), lower is better.
@@ -129,7 +129,7 @@ def l2(asked: Asked) -> np.ndarray:
     return over_answers(_l2, asked.problem.space, asked)
 
 
-@metric(better="lower", family="distance", shown=False)
+@metric(better="lower", family="distance", range=(0.0, np.inf), shown=False)
 @together
 def linf(asked: Asked) -> np.ndarray:
     """Mean largest of the scaled changes of ``l1``, in [0, inf), lower is better.
@@ -143,7 +143,7 @@ def linf(asked: Asked) -> np.ndarray:
     return over_answers(_linf, asked.problem.space, asked)
 
 
-@metric(better="lower", family="distance", criterion="proximity", place=1)
+@metric(better="lower", family="distance", range=(0.0, np.inf), criterion="proximity", place=1)
 @together
 def gower(asked: Asked) -> np.ndarray:
     """Mean over answers and features of the scaled changes of ``l1``, in [0, inf), lower is better.
@@ -158,7 +158,7 @@ def gower(asked: Asked) -> np.ndarray:
     return over_answers(_distances.gower, asked.problem.space, asked)
 
 
-@metric(better="lower", family="distance", place=0)
+@metric(better="lower", family="distance", range=(0.0, np.inf), place=0)
 @together
 def cost(asked: Asked) -> np.ndarray:
     """Mean sum of the scaled changes of ``l1``, each at its feature's own cost, in [0, inf), lower is better.

@@ -15,6 +15,7 @@ import pandas as pd
 from harness.core.asked import Asked
 from harness.core.errors import HarnessError
 from harness.core.problem import Problem
+from harness.core.tolerances import VALUE_TIE
 
 Function = Callable[[pd.DataFrame, pd.DataFrame, Problem], float | None]
 Together = Callable[[Asked], np.ndarray]
@@ -35,7 +36,7 @@ class Metric:
     Parameters
     ----------
     function, better, family, range, over
-        As above; ``better`` and the ``range`` it may take.
+        As above; ``better`` and the ``range`` it may take, outside which a value is a HarnessError.
     heading
         Of its column in tables: by default the function's name, with spaces for underscores.
     unit
@@ -87,12 +88,21 @@ class Metric:
         return None if math.isnan(value) else value
 
     def _sound(self, value: Any) -> float:
-        """A value as a number, NaN where it is undefined; HarnessError where it is no number."""
+        """A value as a number, NaN where it is undefined; HarnessError where it is none, or outside the range."""
         if value is None:
             return math.nan
         if not isinstance(value, Real | np.bool_):
             raise HarnessError(f"the metric {self.name} gave {value!r}; give a number, or None where it is undefined.")
-        return float(value) if math.isfinite(value) else math.nan
+        if not math.isfinite(value):
+            return math.nan
+        number, (low, high) = float(value), self.range
+        slack = VALUE_TIE * max(1.0, abs(number))
+        if not low - slack <= number <= high + slack:
+            raise HarnessError(
+                f"the metric {self.name} gave {number:.9g}, which is not in its range, {low:g} to {high:g}; mend it "
+                "or declare another range=(low, high)."
+            )
+        return number
 
     def measure(self, asked: Asked) -> np.ndarray:
         """The value of each question, shape (questions,); NaN where it is undefined."""
@@ -121,7 +131,7 @@ def metric(
     *,
     better: Literal["higher", "lower"],
     family: str,
-    range: tuple[float, float] = (0.0, np.inf),
+    range: tuple[float, float] = (-np.inf, np.inf),
     over: Literal["accepted", "returned"] = "accepted",
     heading: str = "",
     unit: str = "",
@@ -131,6 +141,7 @@ def metric(
 ) -> Callable[[Function], Metric]:
     """Declare a metric: which way is better, its family (a chart section in MLflow), its range and its column.
 
+    A value outside ``range`` is a HarnessError that names the metric: none is, unless ends are given.
     ``shown``: whether tables have it as a column, or the names of those that do, as in ``Metric``.
     """
     tables = (TABLES if shown else ()) if isinstance(shown, bool) else tuple(shown)

@@ -203,6 +203,27 @@ def test_a_metric_that_gives_no_number_is_named(asked: Asked) -> None:
         told(run, metric(better="lower", family="own")(lambda *_: "1"))
 
 
+@pytest.mark.parametrize(
+    ("given", "ends", "fine"),
+    [(1.0 + 1e-12, (0, 1), True), (0.0, (0, 1), True), (1.1, (0, 1), False), (-0.1, (0, 1), False), (-3.0, None, True)],
+)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_metric_that_leaves_its_range_is_named(
+    asked: Asked, given: float, ends: tuple[float, float] | None, fine: bool, at_once: bool
+) -> None:
+    """A share in percent, say; of a metric that names no range nothing is known."""
+    run = asked([(found(GRANTED), 0.1)])
+    function = together(lambda _: [given]) if at_once else lambda *_: given
+    own = metric(better="lower", family="own", **({"range": ends} if ends else {}))(function)
+    if fine:
+        assert told(run, own).filter(like="own/").iloc[0].tolist() == [given] * 2
+        return
+    with pytest.raises(
+        HarnessError, match=rf"the metric own/\S+ gave {given}, which is not in its range, 0 to 1; mend"
+    ):
+        told(run, own)
+
+
 def test_what_the_checker_refutes_is_not_proven(asked: Asked) -> None:
     """Of four that are said to be optimal two are, one of them late; one is invalid, one costs more than it says."""
     run = asked([(found(row, 9.0, 9.0), 0.1) for row in (GRANTED, {**GRANTED, "income": 100.0}, YOUNGER, MEMBER)])
