@@ -374,6 +374,8 @@ def test_metrics_by_name(question: Any, pipeline: Pipeline) -> None:
         assert table["distance/l0"][row] == np.mean(changes)
     with pytest.raises(HarnessError, match="there is no metric 'l3'"):
         measure(explanations[0], ["l3"])
+    with pytest.raises(HarnessError, match="there is no metric 'gowr'; did you mean 'gower'"):
+        measure(explanations[0], ["gowr"])
     with pytest.raises(HarnessError, match="does not know its factual"):
         measure(Explanation((Answer(Status.GAVE_UP),)), ["l1"])
 

@@ -32,13 +32,13 @@ def metric_named(name: str | Metric) -> Metric:
         if not isinstance(found, Metric):
             raise HarnessError(f"{name} is no metric; declare it with @metric of harness.core.metric.")
         return found
-    known = packaged()
+    known, last = packaged(), name.rpartition("/")[2]
     fitting = [metric for full, metric in known.items() if name in {full, full.rpartition("/")[2]}]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         raise HarnessError(f"there are several metrics {name!r}; say {', '.join(m.name for m in fitting)}.")
-    raise HarnessError(f"there is no metric {name!r}; {choices(name, known)}.")
+    raise HarnessError(f"there is no metric {name!r}; {choices(last, (full.rpartition('/')[2] for full in known))}.")
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import logging
 import math
@@ -36,7 +37,7 @@ from harness.reports import overview as overviews
 from harness.reports import summary, tables
 from harness.reports.overview import for_paper, overview
 from harness.reports.page import page
-from harness.reports.site import board
+from harness.reports.site import board, build
 from harness.store.codec import to_plain
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
@@ -347,6 +348,9 @@ def test_a_bound_that_a_counterfactual_is_below_is_a_fault_of_the_sweep(tmp_path
     assert for_paper(Numbers(held))[0].caption.count(" it proves of question 0 that no objective is below 9, and ") == 1
     summary.write(tmp_path / "toy", [], Numbers(held))
     assert all(f"- {fault}\n" in (tmp_path / "toy" / "summary.md").read_text() for fault in held.faults)
+    assert all(html.escape(fault) in page.write(tmp_path / "toy").read_text() for fault in held.faults)
+    (of_the_site,) = build._numbers(tmp_path)
+    assert of_the_site.study.faults == held.faults
     run.append([second | {"bound": 8.0}])
     (said_of_both,) = Study.of(tmp_path / "toy").held(study.tasks).faults[-1:]
     assert said_of_both.endswith("; 1 more of its proofs are contradicted")

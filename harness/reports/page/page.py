@@ -53,7 +53,7 @@ def write(folder: Path, numbers: Numbers | None = None) -> Path:
     HarnessError
         Where nothing is finished and scored.
     """
-    numbers = numbers or Numbers(Study.of(folder))
+    numbers = numbers or Numbers(Study.of(folder).held())
     study = numbers.study
     names = Names(study.methods)
     environment = jinja2.Environment(

@@ -78,7 +78,7 @@ def _numbers(home: Path) -> list[Numbers]:
     found = []
     for folder in studies(home):
         try:
-            found.append(Numbers(Study.of(folder)))
+            found.append(Numbers(Study.of(folder).held()))
         except (OSError, MemoryError):
             raise
         except Exception as fault:
