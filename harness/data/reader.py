@@ -157,9 +157,8 @@ def read_file(path: Path, megabytes: float, setting: str) -> bytes:
         with path.open("rb") as file:
             content = file.read(most + 1)
     except FileNotFoundError:
-        raise DatasetError(
-            f"there is no file {path}; relative paths are relative to {Path.cwd()}, where the command runs."
-        ) from None
+        where = "" if path.is_absolute() else f"; relative paths are relative to {Path.cwd()}, where the command runs"
+        raise DatasetError(f"there is no file {path}{where}.") from None
     except (OSError, ValueError, MemoryError, OverflowError) as fault:
         why = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise DatasetError(f"{str(path)!r} cannot be read ({why}); give the path of a readable file.") from None
