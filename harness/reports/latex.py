@@ -21,7 +21,7 @@ SIGNS = {
     **{"<": "$<$", ">": "$>$", "|": "$|$", "·": r"$\cdot$", "×": r"$\times$", "−": "$-$", "±": r"$\pm$"},
     **{"≤": r"$\le$", "≥": r"$\ge$", "≠": r"$\ne$", "≈": r"$\approx$", "∞": r"$\infty$", "√": r"$\surd$"},
     **{"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "²": "$^2$", "³": "$^3$", "°": r"$^\circ$"},
-    **{DASH: "--", "—": "---", "…": r"\dots{}", "‘": "'", "’": "'", "“": "''", "”": "''", "\u00a0": "~"},
+    **{DASH: "--", "—": "---", "…": r"\dots{}", "‘": "'", "’": "'", "“": "''", "”": "''", "\u00a0": "~", "⁄": "/"},
     **{"ß": r"\ss{}", "ø": r"\o{}", "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}", "æ": r"\ae{}", "å": r"\aa{}"},
 }
 WORDS = {"<=": r"$\le$", ">=": r"$\ge$", r"\|S\|": "$|S|$", r"\|": "$|$", "T_max": r"$T_{\max}$", "y*": "$y^*$"}
@@ -132,7 +132,7 @@ def _sign(sign: str) -> str:
     kind = unicodedata.name(marks[0], "").removeprefix("COMBINING ").partition(" ")[0] if marks else ""
     if base.isascii() and kind in ACCENTS:
         return rf"\{ACCENTS[kind]}{{{base}}}"
-    plain = "".join(_sign(part) for part in (base, *marks) if part.isascii())
+    plain = "".join(_sign(part) for part in (base, *marks) if part.isascii() or part in SIGNS)
     return plain or f"U+{ord(sign):04X}"
 
 

@@ -26,7 +26,7 @@ COMPILERS = {"pdflatex": ["-interaction=nonstopmode", "-halt-on-error"], "tecton
         (r"\|S\| and T_max of y* *here*", r"$|S|$ and $T_{\max}$ of $y^*$ \emph{here}"),
         ("**a_b** {c} \\ ~ ^", r"\textbf{a\_b} \{c\} \textbackslash{} \textasciitilde{} \textasciicircum{}"),
         ("a – b → 3 ≥ 2 ×", r"a -- b $\to$ 3 $\ge$ 2 $\times$"),
-        ("Ж ﬁ", "U+0416 fi"),
+        ("Ж ﬁ ½", "U+0416 fi 1/2"),
     ],
 )
 def test_text_is_escaped(text: str, expected: str) -> None:
