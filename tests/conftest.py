@@ -34,8 +34,7 @@ THINNED = (  # folders and files of tests whose many cases take long
 )  # fmt: skip
 MANY, EVERY = 4, 5
 BEGUN = time.monotonic()
-FURTHER = pytest.StashKey[set[str]]()
-LATER = "one more case of a test, for which the time is over: .ci/extras runs it"
+LATER = "the time of this run is over: .ci/extras runs it"
 CONF = Path(__file__).parents[1] / "conf"
 ROWS = 200
 SPACE = Space(
@@ -147,17 +146,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         begun.add(name)
 
 
-def further(tests: Sequence[str]) -> set[str]:
-    """All cases of a test but its first, by their ids."""
-    first = {test.partition("[")[0]: test for test in reversed(tests)}
-    return {*tests} - {*first.values()}
-
-
 class FirstCases(LoadScopeScheduling):
-    """File by file, that of most tests first, as ``--dist loadscope`` does, and further cases after all first ones."""
+    """File by file, that of most tests first, as ``--dist loadscope`` does; after all first cases of tests the others.
+
+    So that what a slow machine has no time for are further cases.
+    """
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
-        self.further = further(collection)
+        first = {test.partition("[")[0]: test for test in reversed(collection)}
+        self.further = {*collection} - {*first.values()}
         super().add_node_collection(node, collection)
 
     def _split_scope(self, nodeid: str) -> str:
@@ -169,8 +166,8 @@ class FirstCases(LoadScopeScheduling):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    explained = "after these, only the first case of each test begins"
-    parser.addoption("--further-for", type=float, default=float("inf"), metavar="SECONDS", help=explained)
+    explained = "skip what has not begun by then"
+    parser.addoption("--seconds", type=float, default=float("inf"), help=explained)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -178,14 +175,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return FirstCases(config, log) if config.option.dist == "loadscope" else None
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    session.config.stash[FURTHER] = further([item.nodeid for item in session.items])
-
-
 @pytest.hookimpl(tryfirst=True)  # before a fixture is made for nothing
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    late = time.monotonic() - BEGUN > item.config.option.further_for
-    if late and item.nodeid in item.config.stash[FURTHER]:
+    if time.monotonic() - BEGUN > item.config.option.seconds:
         pytest.skip(LATER)
 
 

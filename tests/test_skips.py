@@ -70,24 +70,24 @@ def test_each_extra_is_run_by_one_of_the_commands() -> None:
     assert {*extras} - {*named.split()} == {"torch", "ray", "slurm", "optuna"}
 
 
-def test_first_cases_of_all_files_come_first_and_alone_where_the_time_is_over(tmp_path: Path) -> None:
-    """A slow machine is to try each test at least once."""
+def test_a_run_asks_first_cases_first_and_begins_nothing_when_its_time_is_over(tmp_path: Path) -> None:
+    """So that a slow machine tries each test at least once, and what it does not is told and run elsewhere."""
     report = tmp_path / "report.xml"
     files = ["tests/core/test_numbers.py", "tests/core/test_conflict.py"]
     command = [sys.executable, "-m", "pytest", "-n", "1", f"--junitxml={report}", *files]
 
-    def cases(*options: str) -> dict[str, bool]:
-        """By test, in the order of the run: whether it was asked."""
+    def asked(*options: str) -> tuple[list[str], list[str]]:
+        """The tests in the order of the run, and those that were not skipped."""
         subprocess.run([*command, *options], cwd=CI.parent, capture_output=True, check=True)
-        listed = ElementTree.parse(report).iter("testcase")
-        return {f"{case.get('classname')}.{case.get('name')}": case.find("skipped") is None for case in listed}
+        cases = {f"{c.get('classname')}.{c.get('name')}": c for c in ElementTree.parse(report).iter("testcase")}
+        return [*cases], [name for name, case in cases.items() if case.find("skipped") is None]
 
-    asked = cases()
-    first = {name.partition("[")[0]: name for name in reversed([*asked])}.values()
+    run, done = asked()
+    first = {name.partition("[")[0]: name for name in reversed(run)}.values()
     assert {name.split(".")[2] for name in first} == {"test_numbers", "test_conflict"}
-    assert all(asked.values())
-    assert {*[*asked][: len(first)]} == {*first} != {*asked}
-    assert cases("--further-for=0") == {name: name in first for name in asked}
+    assert run == done
+    assert {*run[: len(first)]} == {*first} != {*run}
+    assert asked("--seconds=0") == (run, [])
     assert runpy.run_path(str(CI / "skips.py"))["main"]([str(report), LISTS[0]]) == 1
     assert runpy.run_path(str(CI / "skips.py"))["main"]([str(report), *LISTS]) == 0
 
