@@ -157,6 +157,12 @@ class FirstCases(LoadScopeScheduling):
         self.further = {*collection} - {*first.values()}
         super().add_node_collection(node, collection)
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Files that a crashed worker has ended are not given to another, which would wait for a report of them."""
+        units = self.assigned_work[node].items()
+        self.assigned_work[node] = {scope: unit for scope, unit in units if not all(unit.values())}
+        return super().remove_node(node)
+
     def _split_scope(self, nodeid: str) -> str:
         return super()._split_scope(nodeid) + " further" * (nodeid in self.further)
 

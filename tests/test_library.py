@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,7 @@ from harness import library
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.data import load_csv, load_dataset
+from harness.execution.pool import Pool
 from harness.execution.task import make_task
 from harness.library import explain, explain_group, in_context, measure, pose
 from harness.store.rows import answer_row
@@ -482,8 +484,15 @@ def test_a_group_is_served_by_few(question: Any, pipeline: Pipeline) -> None:
     assert "1. " in str(group)
     fine = next(row for row in range(len(FRAME)) if row not in rejected(pipeline))
     shown = str(explain_group(GroupGreedy(t_max=4), question, [*people, fine]))
-    assert f"Left out, as the model already says it of them: {fine}." in shown
+    assert f"Left out, as the model already says what is wanted of them: {fine}." in shown
     assert "Left out" not in str(group)
+    fixed = pose(FRAME, "approved", pipeline, "yes", immutable=list(FRAME.columns[:-1]))
+    nobody = str(explain_group(GroupGreedy(t_max=4), fixed, [*people, fine]))
+    assert f"Left out, as the model already says what is wanted of them: {fine}." in nobody
+    assert f"Without a counterfactual: {', '.join(map(str, people))}." in nobody
+    with mock.patch.object(Pool, "explain_groups", autospec=True, side_effect=Pool.explain_groups) as asked:
+        explain_group(GroupGreedy(t_max=4), question, people)
+    assert [*asked.call_args.args[2]] == ["all"]  # as group=true has it: of the name a generator's seed is made
     for wrong, words in (
         ([fine], "nobody of these"),
         ([], "no people are given"),

@@ -83,6 +83,23 @@ def test_an_index_that_is_no_place_is_said(model: Pipeline, caplog: pytest.LogCa
     assert "so that 3 is person 2." in caplog.text
 
 
+@pytest.mark.every(1)
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [(0, None), (0.0, None), (pd.NA, "<NA> is person 0"), (5, "5 is person 0"), ("a", "'a' is person 0")],
+)
+def test_an_index_that_counts_from_0_is_one_of_any_type(
+    label: Any, said: str | None, model: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a table that pandas reads with nullable types."""
+    kind = {float: "Float64", str: "object"}.get(type(label), "Int64")
+    frame = FRAME.set_axis(pd.Index([label, *range(1, len(FRAME))], dtype=kind))
+    with caplog.at_level(logging.WARNING, "harness"):
+        pose(frame, TARGET, model)
+    assert ("its index is not" in caplog.text) == (said is not None)
+    assert (said or "") in caplog.text
+
+
 def test_numbers_as_objects_are_said_to_be_categories(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "harness"):
         check_frame(FRAME.assign(age=FRAME["age"].astype(object)), TARGET)

@@ -7,10 +7,14 @@ import re
 import runpy
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
+from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
+
+from tests.conftest import FirstCases
 
 CI = Path(__file__).parents[1] / ".ci"
 LISTS = [str(CI / "skips.txt"), str(CI / "skips-extras.txt")]
@@ -90,6 +94,16 @@ def test_a_run_asks_first_cases_first_and_begins_nothing_when_its_time_is_over(t
     assert asked("--seconds=0") == (run, [])
     assert runpy.run_path(str(CI / "skips.py"))["main"]([str(report), LISTS[0]]) == 1
     assert runpy.run_path(str(CI / "skips.py"))["main"]([str(report), *LISTS]) == 0
+
+
+def test_what_a_crashed_worker_has_ended_is_given_to_nobody() -> None:
+    """Who is given a file without a test that is left reports nothing, and is given no other."""
+    scheduler = FirstCases.__new__(FirstCases)
+    one, other = mock.Mock(shutting_down=True), mock.Mock(shutting_down=True)
+    scheduler.workqueue = OrderedDict({"c": {"c::x": False}})
+    scheduler.assigned_work = {one: {"a": {"a::x": True}, "b": {"b::x": True, "b::y": False}}, other: {}}
+    assert scheduler.remove_node(one) == "b::y"
+    assert [*scheduler.workqueue] == ["c", "b"]
 
 
 def test_the_slowest_are_listed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

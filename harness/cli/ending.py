@@ -27,8 +27,7 @@ def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
 
     A comparison that has a name gets its report at once: some seconds.
     """
-    study, touched = Study.of(folder), {run.path for run in finished}
-    numbers = Numbers(study.held(study.tasks_of(touched)))
+    numbers = Numbers(Study.of(folder).held())
     chosen = any(text.lstrip("+").startswith("method=") for text in config.hydra.overrides.task)
     troubled = summary.write(folder, finished, numbers, chosen or not config.hydra.runtime.choices.get("experiment"))
     writers: dict[str, Callable[..., str]] = {"table": partial(tables.write, numbers=numbers), "figure": figures.write}

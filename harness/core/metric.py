@@ -89,6 +89,8 @@ class Metric:
 
     def _sound(self, value: Any) -> float:
         """A value as a number, NaN where it is undefined; HarnessError where it is none, or outside the range."""
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = np.ma.filled(value, np.nan).item()
         if value is None:
             return math.nan
         if not isinstance(value, Real | np.bool_):
@@ -107,7 +109,7 @@ class Metric:
     def measure(self, asked: Asked) -> np.ndarray:
         """The value of each question, shape (questions,); NaN where it is undefined."""
         if (many := getattr(self.function, "together", None)) is not None:
-            return np.array([self._sound(value) for value in np.asarray(many(asked)).tolist()], dtype=float)
+            return np.array([self._sound(value) for value in many(asked)], dtype=float)
         found = (self(factual, answers, asked.problem) for factual, answers in asked.alone())
         return np.array([np.nan if value is None else value for value in found])
 

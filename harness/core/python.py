@@ -40,11 +40,14 @@ def in_python(text: str) -> str:
     "take features={'b': {'may_be_missing': ...}} away, or None for the model's own rule"
     >>> in_python("or dataset.missing for all columns")
     'or missing for all columns'
+    >>> in_python("there is no my_dataset.missing.csv")
+    'there is no my_dataset.missing.csv'
     """
     text = _OF_FEATURE.sub(_attribute, text)
     text = _OF_SOURCE.sub(_of_source, text).replace("ModelSource at null", "ModelSource at None")
     text = _SETTING.sub(lambda match: f"{match['key']}={_literal(match['value'])}", text)
-    text = re.sub(r"(?<![\w'\"])null(?![\w'\"])", "None", text).replace("dataset.missing", "missing")
+    text = re.sub(r"(?<![\w'\"])null(?![\w'\"])", "None", text)
+    text = re.sub(r"(?<![\w.])dataset\.missing(?![\w.])", "missing", text)
     return text.replace("'task: regression'", "task='regression'").replace("set task: regression", "task='regression'")
 
 

@@ -66,11 +66,12 @@ def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: An
             raise DatasetError(
                 f"the table's column {name!r} holds {what}; give numbers or texts, as by {instead}, or drop it."
             )
-    if not frame.index.equals(pd.RangeIndex(len(frame))):
-        place = next(place for place, label in enumerate(frame.index) if label != place)
+    labels = frame.index.tolist()
+    differing = (place for place, label in enumerate(labels) if label is pd.NA or label != place)
+    if (place := next(differing, None)) is not None:
         logger.warning(
             "the table: its index is not 0, 1, 2, ...; people are named by their place, so that %r is person %d. With "
-            "table.reset_index(drop=True) both are the same.", frame.index.tolist()[place], place,
+            "table.reset_index(drop=True) both are the same.", labels[place], place,
         )  # fmt: skip
     for name in frame.columns.drop(target, errors="ignore") if target is not None else frame.columns:
         if frame[name].dtype == object and kinds.get(name) in NUMBERS:

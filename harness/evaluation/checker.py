@@ -34,11 +34,11 @@ def verdicts(run: StoredRun) -> list[dict[str, Any]]:
 
     Each verdict names ``factual`` and ``ce``; says ``valid`` (the estimator's own answer on the decoded row),
     ``incoherent`` (features) and ``violations`` (features, and relations between them), the recomputed ``objective``,
-    and as ``verdict``: ``accepted``,
-    ``none`` where there is no counterfactual, or its first fault: ``invalid`` (target missed), ``incoherent`` (a value
-    that does not exist, of which the model says nothing), ``not permitted`` (by the question's constraints), ``beyond
-    its limits`` (those that the method stated), ``worse than claimed``, ``late``, ``repeated`` (as one accepted before
-    it of the same question). ``region``, where the answer has one, is as ``harness.evaluation.regions.verdict`` has it.
+    and as ``verdict``: ``accepted``, ``none`` where there is no counterfactual, or its first fault: ``invalid`` (target
+    missed), ``incoherent`` (a value that does not exist, of which the model says nothing), ``not permitted`` (by the
+    question's constraints), ``beyond its limits`` (those that the method stated), ``worse than claimed`` (or better
+    than its bound), ``late``, ``repeated`` (as one accepted before it of the same question). ``region``, where the
+    answer has one, is as ``harness.evaluation.regions.verdict`` has it.
     """
     space, classifier, objective = run.space, run.classifier, run.objective
     frame, targets = run.factuals()

@@ -24,6 +24,7 @@ from harness.store.codec import to_plain
 from harness.store.run import StoredRun, model_of
 
 HULL = "slack"  # the distance from one
+NONE = "that there is no counterfactual"
 FEW = 2  # points of one question that are held against a hull, by a program of seconds where it has 100,000 rows
 AMOUNTS = ("rho", "delta")  # of what a point withstands; all else of it is its kind
 
@@ -86,7 +87,7 @@ class Found:
             if nearer:
                 whose, value = nearer
                 least = f"that no objective is below {bound:.9g}, and {whose} reaches {value:.9g}"
-                none = f"that there is no counterfactual, and {whose} has one"
+                none = f"{NONE}, and {whose} has one"
                 said.append(f"it proves of question {row['factual']} {least if math.isfinite(bound) else none}")
         return said, held
 
@@ -126,13 +127,12 @@ def impossible(
             continue
         said = {str(row["factual"]): reason(row) for row in run.rows() if row["ce"] == 1}
         for question in questions:
-            proven.setdefault((task, posed), {}).setdefault(question, []).append(f"{run.label} ({method})")
+            proven.setdefault((task, posed), {}).setdefault(question, []).append(method)
             whys.setdefault((task, posed), {}).setdefault(question, said[str(question)])
-    for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
+    for (task, _, posed), run, table in zip(labels, runs, tables, strict=True):
         for question in table.index[table["coverage"] > 0]:
             refuted += [
-                f"{prover} proves that question {question} has no counterfactual, and {run.label} ({method}) has an "
-                f"accepted one: the proof is wrong."
+                f"{task}: {prover}: it proves of question {question} {NONE}, and {run.label} has one"
                 for prover in proven.get((task, posed), {}).pop(question, ())
             ]
     kept = {key: {question: whys[key][question] for question in found} for key, found in proven.items() if found}

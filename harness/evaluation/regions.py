@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -50,7 +51,7 @@ def verdict(
         region is the box in it; of the ball itself invalid points are looked for, and none is proven not to be.
     """
     numbers = {feature.name for feature in space.features if feature.numeric}
-    if not (region.keys() <= numbers and all(isinstance(end, int | float) for pair in region.values() for end in pair)):
+    if not (region.keys() <= numbers and all(isinstance(end, Real) for pair in region.values() for end in pair)):
         return BROKEN
     if any(not low <= row[name] <= high for name, (low, high) in region.items()):
         return BROKEN

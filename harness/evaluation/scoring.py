@@ -21,7 +21,7 @@ from harness.core.problem import Problem
 from harness.core.space import Space
 from harness.core.tolerances import WHOLE_BOUND
 from harness.core.wording import SATISFIED
-from harness.evaluation.checker import ACCEPTED, FAULTS
+from harness.evaluation.checker import ACCEPTED
 from harness.store.run import StoredRun
 
 GROUP = (
@@ -275,6 +275,7 @@ def _counts(
 ) -> dict[str, Any]:
     rows = [row for row, _ in judged]
     accepted = sum(verdict["verdict"] == ACCEPTED for _, verdict in judged)
+    proven = sum(row["status"] == Status.OPTIMAL and v["verdict"] in {ACCEPTED, "late"} for row, v in judged)
     spent = float(rows[0]["seconds"])
     gaps = [
         row["objective"] - row["bound"] for row in rows if row["objective"] is not None and row["bound"] is not None
@@ -287,7 +288,7 @@ def _counts(
         "accepted": accepted,
         "coverage": float(accepted > 0),
         "filled": accepted / len(rows),
-        "optimal": sum(row["status"] == Status.OPTIMAL and v["verdict"] not in FAULTS for row, v in judged) / len(rows),
+        "optimal": proven / len(rows),
         "gap": float(np.mean([max(gap, 0.0) for gap in gaps])) if gaps else math.nan,
         "seconds": spent if accepted else float(np.nanmax([spent, limit])),
         "cpu_seconds": math.nan if cpu is None else float(cpu),

@@ -270,16 +270,15 @@ class Study:
             )
         return cls(name, tuple(entries), impossible, (*faults, *_unlike(labels, runs, metas)), known)
 
-    def held(self, tasks: Collection[str] | None = None) -> Study:
-        """With a fault more for each method of some tasks, or of all, whose other proofs a counterfactual contradicts.
+    def held(self) -> Study:
+        """With a fault more for each method of a task whose other proofs a counterfactual contradicts.
 
         Proofs within hulls are left to ``harness.check``: each is a program of seconds.
         """
-        asked = self.tasks if tasks is None else tasks
-        entries, found, said = [entry for entry in self.entries if entry.task in asked], proofs.Found(), list[str]()
-        for run in (run for entry in entries for run in entry.runs):
+        found, said = proofs.Found(), list[str]()
+        for run in (run for entry in self.entries for run in entry.runs):
             found.add(run, run.verdicts())
-        for entry in entries:
+        for entry in self.entries:
             wrong = dict.fromkeys(sentence for run in entry.runs for sentence in found.against(run, whole=False)[0])
             for sentence in list(wrong)[:1]:
                 more = f"; {len(wrong) - 1} more of its proofs are contradicted" * (len(wrong) > 1)

@@ -136,8 +136,7 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bo
     parts.append("Seconds: the median of all questions; one without an accepted counterfactual counts its limit.")
     absent = numbers.study.absent(task)
     parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
-    labels = [f"{run.label} (" for entry in entries for run in entry.runs]
-    faults = [s for s in numbers.study.faults if s.startswith(f"{task}: ") or any(label in s for label in labels)]
+    faults = [fault for fault in numbers.study.faults if fault.startswith(f"{task}: ")]
     parts += [f"{fault.rstrip('.')}." for fault in faults]
     parts += [*failures(numbers.study, [task]), *numbers.study.clocks([task]), *numbers.study.conditions([task])]
     return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)

@@ -316,7 +316,7 @@ def test_what_is_no_setting_is_left_to_hydra() -> None:
 def test_a_sweep_ends_with_the_proofs_that_others_contradict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of the tasks that it touched, whoever was asked before."""
+    """Whoever was asked before; of every task, as its pages are of all."""
     logging.getLogger("harness").propagate = True
     monkeypatch.setattr(ending, "log_study", lambda *given: None)
     monkeypatch.setattr(ending.tracking, "page", lambda *given: "")
@@ -329,3 +329,6 @@ def test_a_sweep_ends_with_the_proofs_that_others_contradict(
         assert ending._show(chosen([]), tmp_path, [rival]) == 1
     (said,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert said.startswith("loans / tree: exact: it proves of question 0 that no objective is below 9, and ")
+    other = started(tmp_path, loans.linear, loans.factual, [GRANTED], method="rival", model="lr")
+    assert ending._show(chosen([]), tmp_path, [other]) == 1
+    assert all(said in (tmp_path / name).read_text() for name in ("summary.md", "table.md"))

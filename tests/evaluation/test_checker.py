@@ -360,6 +360,7 @@ def robust(income: float, region: Any, norm: str, **claimed: Any) -> dict[str, A
         (54.0, {"income": (49.0, 59.0), "age": (38.0, 42.0)}, False),  # granted above 50
         (60.0, {"income": (55.0, 65.0), "age": (38.0, 42.0), "height": (1.0, 2.0)}, False),  # no feature
         (60.0, {"income": (55.0, None), "age": (38.0, 42.0)}, False),
+        (60.0, {"income": (np.float32(55), np.int64(65)), "age": (np.int64(38), np.float64(42))}, True),
     ],
 )
 def test_a_region_is_as_wide_as_was_claimed(income: float, region: Any, sound: bool) -> None:
@@ -441,12 +442,13 @@ def group_words(folder: Path, most: int | None, members: tuple[int, ...] = (0, 1
     meta = {"dataset": "four", "model": "cart", "method": "m", "n_counterfactuals": 1}
     run.start(meta, changes.pop("space", FOUR), classifier, targets, Objective((), limits=limits), PEOPLE)
     point, at, lost = changes.pop("row", POINT), changes.pop("at", {}), changes.pop("lost", None)
+    done = changes.pop("done", lost is not None)
     for index in PEOPLE.index.difference([lost]):
         there = index in members
         row = answer_row(index, 1, Answer(Status.FOUND, point) if there else Answer(Status.GAVE_UP), seconds=1.0)
         run.append([row | {"group": "all", "point": at.get(index, 0) if there else None}])
     run.append_group(SERVED | changes)
-    if lost is not None:
+    if done:
         run.finish()
     return checker.group_faults(run)
 
@@ -497,13 +499,20 @@ def test_a_group_changes_no_more_features_together_than_claimed(
         ({"total_change": 4}, {0, 1, 2}),
         # One point, which is listed twice.
         ({"points": [POINT, POINT], "changed": [["a"], ["a", "b"]], "at": {1: 1}, "bound": 2.0}, {0, 1, 2}),
+        ({"points": [POINT, POINT], "changed": [["a"], ["a", "b"]], "at": {1: 1}, "status": "FOUND"}, set()),
         ({"lost": 2}, {0, 1}),  # a run that has ended without a row of the third
+        ({"lost": 2, "done": False}, set()),  # or has not ended
     ],
 )
 def test_a_groups_proof_follows_from_its_rows(changes: dict[str, Any], wrong: set[int], tmp_path: Path) -> None:
     """At most two changes together: two factuals share the point, the third needs three changes."""
     found = group_words(tmp_path, 2, **changes)
     assert found == dict.fromkeys(wrong, "worse than claimed")
+
+
+def test_that_nobody_can_be_served_is_a_proof(tmp_path: Path) -> None:
+    nobody = {"points": [], "changed": [], "bound": None, "uncoverable": [0, 1, 2]}
+    assert group_words(tmp_path, 2, (), status="INFEASIBLE", **nobody) == {}
 
 
 def test_one_point_may_be_two_where_together_too_much_changes(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -183,7 +184,16 @@ def test_the_nearest_is_so_whatever_changes_cost(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "value"), [(np.True_, 1.0), (np.float32(0.5), 0.5), (math.inf, math.nan), (None, math.nan)]
+    ("given", "value"),
+    [
+        (np.True_, 1.0),
+        (np.float32(0.5), 0.5),
+        (math.inf, math.nan),
+        (None, math.nan),
+        (np.array(0.5), 0.5),
+        (np.array(2), 2.0),
+        (np.ma.masked, math.nan),
+    ],
 )
 def test_a_metric_gives_a_number_or_none(asked: Asked, given: Any, value: float) -> None:
     run = asked([(found(GRANTED), 0.1)])
@@ -201,6 +211,12 @@ def test_a_metric_that_gives_no_number_is_named(asked: Asked) -> None:
     run = asked([(found(GRANTED), 0.1)])
     with pytest.raises(HarnessError, match=r"the metric own/<lambda> gave '1'; give a number, or None where it is"):
         told(run, metric(better="lower", family="own")(lambda *_: "1"))
+    two = asked([(found(GRANTED), 0.1)])
+    with pytest.raises(HarnessError, match="gave 'x'; give"):
+        told(two, metric(better="lower", family="own")(together(lambda _: ["x"])))
+    own = metric(better="lower", family="own")(together(lambda _: [1.0, "x"]))
+    with pytest.raises(HarnessError, match="gave 'x'; give"):
+        own.measure(mock.Mock())
 
 
 @pytest.mark.parametrize(
@@ -225,11 +241,12 @@ def test_a_metric_that_leaves_its_range_is_named(
 
 
 def test_what_the_checker_refutes_is_not_proven(asked: Asked) -> None:
-    """Of four that are said to be optimal two are, one of them late; one is invalid, one costs more than it says."""
-    run = asked([(found(row, 9.0, 9.0), 0.1) for row in (GRANTED, {**GRANTED, "income": 100.0}, YOUNGER, MEMBER)])
-    words = ["accepted", "late", "invalid", "worse than claimed"]
+    """Of eight that are said to be optimal two are, one of them late; the others are refuted, or one of them again."""
+    run = asked([(found({**GRANTED, "income": 60.0 + place}, 9.0, 9.0), 0.1) for place in range(8)])
+    words = ["accepted", "late", "invalid", "worse than claimed", "not permitted", "repeated", "incoherent"]
+    words.append("beyond its limits")
     run.put_verdicts([{**one, "verdict": word} for one, word in zip(run.verdicts(), words, strict=True)])
-    assert told(run).loc[0, "optimal"] == 0.5
+    assert told(run).loc[0, "optimal"] == 0.25
 
 
 def test_a_question_is_counted_by_hand(asked: Asked) -> None:

@@ -336,12 +336,13 @@ def test_a_bound_that_a_counterfactual_is_below_is_a_fault_of_the_sweep(tmp_path
     started(tmp_path / "toy", loans.problem, loans.factual, [GRANTED] * 2, method="rival")
     study = Study.of(tmp_path / "toy")
     assert len(study.faults) == 1
-    assert "loans/tree/exact (exact) proves that question 1 has no counterfactual" in study.faults[0]
-    said = study.held(study.tasks).faults[1:]
+    whole = "loans / tree: exact: it proves of question 1 that there is no counterfactual, and loans/tree/rival has one"
+    assert study.faults[0] == whole
+    said = study.held().faults[1:]
     assert len(said) == 1
     assert said[0].startswith("loans / tree: exact: it proves of question 0 that no objective is below 9, and ")
     assert "more of its proofs" not in said[0]
-    text, _ = overview(Numbers(held := study.held(study.tasks)))
+    text, _ = overview(Numbers(held := study.held()))
     assert all(f"- {fault}\n" in text for fault in held.faults)
     tables.write(tmp_path / "toy", None)
     assert all(f"- {fault}\n" in (tmp_path / "toy" / "table.md").read_text() for fault in held.faults)
@@ -352,13 +353,23 @@ def test_a_bound_that_a_counterfactual_is_below_is_a_fault_of_the_sweep(tmp_path
     (of_the_site,) = build._numbers(tmp_path)
     assert of_the_site.study.faults == held.faults
     run.append([second | {"bound": 8.0}])
-    (said_of_both,) = Study.of(tmp_path / "toy").held(study.tasks).faults[-1:]
+    (said_of_both,) = Study.of(tmp_path / "toy").held().faults[-1:]
     assert said_of_both.endswith("; 1 more of its proofs are contradicted")
     run.append([second | none])
-    assert study.held([]).faults == study.faults
     run.update(objective=None)  # it states nothing: that there is none is all that it proves
-    said = Study.of(tmp_path / "toy").held(study.tasks).faults
+    said = Study.of(tmp_path / "toy").held().faults
     assert said[-1].endswith("question 1 that there is no counterfactual, and loans/tree/exact has one")
+
+
+def test_a_papers_table_has_the_faults_of_its_own_task(tmp_path: Path) -> None:
+    """Not those of a task whose name ends alike."""
+    for dataset in ("credit", "my_credit"):
+        run = started(tmp_path, loans.problem, loans.factual, [GRANTED], method="exact", dataset=dataset)
+        run.put_objective(L1)
+        started(tmp_path, loans.problem, loans.factual, [GRANTED], method="rival", dataset=dataset)
+    run.append([run.rows()[0] | {"bound": 9.0}])
+    captions = [table.caption for table in for_paper(Numbers(Study.of(tmp_path).held()))]
+    assert ["no objective is below" in caption for caption in captions] == [False, True]
 
 
 def test_who_is_not_set_alike_on_all_tasks_is_said(tmp_path: Path) -> None:
@@ -395,7 +406,7 @@ def test_an_accepted_answer_refutes_a_proof(made: Made, tmp_path: Path, caplog: 
     runs = [made("a", infeasible=True), made("b", status=Status.FOUND, claims=None)]
     with caplog.at_level(logging.ERROR, "harness"):
         assert written(tmp_path, runs) == 1
-    assert "toy/lr/a (a) proves that question" in caplog.text
+    assert "toy / lr: a: it proves of question" in caplog.text
     study = Study.among("toy", runs)
     assert study.impossible == {}
     assert [entry.coverage.value for entry in study.entries] == [0.0, 1.0]
@@ -552,8 +563,8 @@ def test_each_wrong_proof_is_named(tmp_path: Path) -> None:
         read_scores(proof).assign(impossible=1.0).to_csv(proof.path / SCORES)
     started(tmp_path, loans.problem, loans.factual, [GRANTED], method="third")
     faults = Study.of(tmp_path).faults
-    assert [fault.partition(" proves")[0] for fault in faults] == [
-        f"loans/tree/{name} ({name})" for name in ("first", "second")
+    assert [fault.partition(": it proves")[0] for fault in faults] == [
+        f"loans / tree: {name}" for name in ("first", "second")
     ]
 
 
