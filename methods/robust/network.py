@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -197,19 +197,19 @@ class _Search:
 
     def broken(self, within: Slice, point: np.ndarray) -> np.ndarray | None:
         """A perturbation by which a quick adversary takes a point's margin, or None."""
-        move, scenarios, kernel = np.zeros(len(self.origin)), self.scenarios.record(), cast(Any, weakest)
-        margin = kernel(tuple(within.layers), tuple(self.ball), scenarios, point, move)
+        move, scenarios = np.zeros(len(self.origin)), self.scenarios.record()
+        margin = weakest(tuple(within.layers), tuple(self.ball), scenarios, point, move)
         return move if margin < self.network.margins[0] else None
 
     def violation(self, within: Slice, point: np.ndarray, margin: float, looks: float = math.inf) -> np.ndarray | None:
         """A perturbation that takes half a point's margin, of size 0 where none does; None: not settled."""
         network, began = self.network, time.monotonic()
-        sizes, kernel = network.sizes, cast(Any, worst)
-        stack, depth = np.zeros((int(sizes[1:].sum()) + 2, *network.shifts.shape), np.int8), np.ones(1, np.int64)
+        boxes = int(network.sizes[1:].sum()) + 2
+        stack, depth = np.zeros((boxes, *network.shifts.shape), np.int8), np.ones(1, np.int64)
         move, code = np.zeros(len(self.origin)), MORE
         while code == MORE and looks > 0 and not self.deadline.passed:
             looks -= 1
-            code = kernel(tuple(within.layers), tuple(self.ball), stack, depth, point, margin / 2, NODES, move)
+            code = worst(tuple(within.layers), tuple(self.ball), stack, depth, point, margin / 2, NODES, move)
         self.trace.adversary_seconds += time.monotonic() - began
         if code == VIOLATED:
             self._sink(within, point, move)
@@ -218,7 +218,7 @@ class _Search:
 
     def _sink(self, within: Slice, point: np.ndarray, move: np.ndarray) -> None:
         """Take a perturbation on downhill, where it cuts off more."""
-        cast(Any, quick)(tuple(within.layers), tuple(self.ball), point, move)
+        quick(tuple(within.layers), tuple(self.ball), point, move)
 
     def take(self, within: Slice, point: np.ndarray) -> bool:
         """A new incumbent, once the harness's own checker has certified the decoded row."""
@@ -279,12 +279,12 @@ class _Search:
         Each step solves a linear program near the last point, and goes as far towards its solution as is robust. Steps
         become shorter where they gain less than a share ``gain`` of the distance.
         """
-        network, scenarios, kernel = self.network, self.scenarios, cast(Any, step)
+        network, scenarios = self.network, self.scenarios
         layers, reach = tuple(within.layers), tuple(Reach(self.origin, self.low, self.high, WIDE, self.norm))
         trust, distance, aim = TRUST, self.distance(within, point), np.empty(len(point))
         while trust > TRUSTED * gain and not self.deadline.passed:
             margin, known = 2 * network.margins[0], scenarios.record()
-            if not kernel(layers, reach, known, margin, trust, point, aim):
+            if not step(layers, reach, known, margin, trust, point, aim):
                 trust /= 2
                 continue
             near, move = 1.0, self.broken(within, aim)
