@@ -40,10 +40,6 @@ class Adversarial(RobustProgram):
         embeddable(problem.classifier.estimator)
         self.adversary = TreeAdversary(self) if self.leaves else ScoreAdversary(self)
 
-    def shift(self, move: np.ndarray) -> np.ndarray:
-        """A perturbation of features, in scaled units, as one of estimator inputs."""
-        return self.slopes * move[self.owners]
-
     def search(
         self, factual: pd.DataFrame, start: dict[str, Any] | None, budget: float, far: float, deadline: Deadline
     ) -> Outcome:
@@ -104,8 +100,7 @@ class Adversarial(RobustProgram):
         """The program of the perturbations so far, (21)-(25), of forests with (40), of networks (52)-(59)."""
         instance = InstanceProgram(self, space, factual, budget)
         for move in moves:
-            shift = self.shift(move)
-            instance.require(instance.embed(instance.sources(shift), shift), lambda outputs: 0.0, margin)
+            instance.require(instance.embed(self.slopes * move[self.owners]), margin)
         instance.close()
         return instance
 

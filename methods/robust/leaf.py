@@ -37,12 +37,9 @@ class Leaf(RobustProgram):
     ) -> Outcome:
         began, space = time.monotonic(), self.around(factual, budget, far)
         instance = InstanceProgram(self, space, factual, budget)
-        still = np.zeros(len(self.slopes))
         moved = self.perturbation.moved[self.owners]
         inset = Free.margin + self.settings.radius * np.abs(self.slopes) * moved
-        instance.require(
-            instance.embed(instance.sources(still, inset), still), lambda outputs: 0.0, self.settings.margin
-        )
+        instance.require(instance.embed(np.zeros(len(self.slopes)), inset), self.settings.margin)
         instance.close()
         found, answer = instance.settled(deadline)
         if answer is not None:

@@ -57,6 +57,6 @@ class LinearCounterpart(RobustProgram):
                 np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual)
             )
 
-        instance.require(instance.embed(instance.inputs, np.zeros(len(self.slopes))), excess, margin)
+        instance.require(instance.embed(np.zeros(len(self.slopes))), margin, excess)
         instance.close()
         return instance

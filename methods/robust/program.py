@@ -209,13 +209,8 @@ class InstanceProgram:
         self.moved: dict[tuple[int, float, float], Free] = {}  # shared by the perturbations that move an input alike
         self.piece = robust.piece()
 
-    def sources(self, shift: np.ndarray, margin: float | np.ndarray = 0.0) -> list[Source]:
-        """The estimator's inputs at x + s, ``shift`` by input; those that do not move are the inputs themselves.
-
-        A split keeps ``margin`` away from its threshold. Without one both sides hold the threshold itself, so that the
-        program is a relaxation, and its value a bound; ``read`` finds the point that is on the right side. Splits of
-        whole numbers lie between two of them (``Whole``).
-        """
+    def _sources(self, shift: np.ndarray, margin: float | np.ndarray) -> list[Source]:
+        """The estimator's inputs at x + s; those that do not move are the inputs themselves."""
         problem, found = self.robust.problem, list[Source]()
         margins = np.broadcast_to(margin, len(self.inputs))
         low, high = self.space.reach(self.factual)
@@ -246,15 +241,24 @@ class InstanceProgram:
         made.margin = gap
         return made
 
-    def embed(self, inputs: Sequence[Source], shift: np.ndarray) -> tuple[Any, ...]:
+    def embed(self, shift: np.ndarray, margin: float | np.ndarray = 0.0) -> tuple[Any, ...]:
+        """The model's outputs at x + s, ``shift`` by input.
+
+        A split keeps ``margin`` away from its threshold. Without one both sides hold the threshold itself, so that the
+        program is a relaxation, and its value a bound; ``read`` finds the point that is on the right side. Splits of
+        whole numbers lie between two of them (``Whole``).
+        """
         sense = 0
         if len(self.robust.problem.classifier.classes) <= 2:
             sense = raw_interval(self.robust.problem).sense
+        inputs = self._sources(shift, margin)
         made = embed(self.robust.problem.classifier.estimator, self.program, inputs, sense)
         self.embedded.append((made, shift))
         return made.outputs
 
-    def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float], margin: float) -> None:
+    def require(
+        self, outputs: Sequence[Any], margin: float, excess: Callable[[np.ndarray], float] = lambda weights: 0.0
+    ) -> None:
         """(4): outputs of the wanted class, by a margin and ``excess``, a function of the weights of outputs.
 
         Those of a linear model or network are posed in a unit of their own size, the margin too.
