@@ -206,6 +206,7 @@ class InstanceProgram:
         self.variables = Variables(self.program, space, cells=False)
         self.inputs = [self.variables.source(source) for source in robust.problem.classifier.inputs]
         self.embedded: list[tuple[Any, np.ndarray]] = []
+        self.leaves: list[list[np.ndarray]] = []  # of what is embedded, the columns of each tree's leaves
         self.moved: dict[tuple[int, float, float], Free] = {}  # shared by the perturbations that move an input alike
         self.piece = robust.piece()
 
@@ -304,9 +305,10 @@ class InstanceProgram:
                 block.counted = settings.alpha > 0 or settings.max_changes is not None
         for made, _ in self.embedded:
             made.attach(self.compiled)
-        for columns in (made.leaves for made, _ in self.embedded):
-            for tree in columns:  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
-                self.compiled.integer[[self.compiled.column(leaf) for leaf in tree]] = 1
+            trees = [np.array([self.compiled.column(leaf) for leaf in tree]) for tree in made.leaves]
+            self.leaves.append(trees)
+            for columns in trees:  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
+                self.compiled.integer[columns] = 1
         extra = np.full(len(self.space.features), settings.alpha)
         budget = self.budget * (1 + BUDGET_CUTOFF) + BUDGET_CUTOFF if math.isfinite(self.budget) else math.inf
         costs = robust.distance.costs(extra, budget)
@@ -377,12 +379,7 @@ class InstanceProgram:
     def exclude(self, found: Solution, copies: int, unless: int | None = None) -> None:
         """Rule out the leaves that a solution takes in the first copies of the model, unless a 0/1 column is 1."""
         assert found.x is not None
-        chosen = []
-        for made, _ in self.embedded[:copies]:
-            for tree in made.leaves:
-                columns = [self.compiled.column(leaf) for leaf in tree]
-                chosen.append(columns[int(found.x[columns].argmax())])
-        chosen = sorted(set(chosen))
+        chosen = sorted({int(tree[found.x[tree].argmax()]) for trees in self.leaves[:copies] for tree in trees})
         pairs = [(leaf, 1.0) for leaf in chosen] + ([] if unless is None else [(unless, -1.0)])
         self.compiled.add_row(Form.of(pairs), high=len(chosen) - 1.0)
 
@@ -446,9 +443,9 @@ class InstanceProgram:
         Where nothing moves a number, rounding may not take it out of its own cell; where it moves, it stays inside.
         """
         inputs, ends = self.robust.problem.classifier.inputs, {name: [-math.inf, math.inf] for name in self.space.names}
-        for made, shift in self.embedded:
-            for cells, tree in zip(self.robust.leaves, made.leaves, strict=True):
-                cell = cells[int(x[[self.compiled.column(leaf) for leaf in tree]].argmax())]
+        for (_, shift), trees in zip(self.embedded, self.leaves, strict=True):
+            for cells, columns in zip(self.robust.leaves, trees, strict=True):
+                cell = cells[int(x[columns].argmax())]
                 for sides, upper in ((cell.above, False), (cell.at_most, True)):
                     for column, threshold in sides.items():
                         source = inputs[column]
