@@ -16,6 +16,14 @@ from methods.milp.hull import Bound, Hull, Outside, Piece, Shares
 SHARED = 1000  # points up to which a hull is stated by their shares, above by cuts
 
 
+def whole(hull: Hull, most: float, price: float | None = None) -> Shares | Outside:
+    """A hull, enlarged by ``most`` or left at a price, as one piece: by the shares of its points, or by cuts."""
+    every = np.arange(hull.points.shape[1])
+    if len(hull.points) <= SHARED and hull.norm != 2:
+        return Shares(hull.points, every, norm=hull.norm, most=most, price=price)
+    return Outside(hull, every, most, price)
+
+
 class Groups:
     """The points of a manifold by cluster and categories.
 
@@ -184,13 +192,8 @@ class Manifold:
             A cluster; all of them where None.
         """
         if self.groups is None:
-            every = np.arange(self.points.shape[1])
             for cluster in self.labels if label is None else [label]:
-                hull = self._hull(cluster)
-                if len(hull.points) <= SHARED and self.norm != 2:
-                    yield Shares(hull.points, every, norm=self.norm, most=self.most, price=self.price)
-                else:
-                    yield Outside(hull, every, self.most, self.price)
+                yield whole(self._hull(cluster), self.most, self.price)
             return
         rows, gaps, changed = self.groups.within_reach(self.space, factual, label)
         if not len(rows):

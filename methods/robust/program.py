@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -36,9 +36,9 @@ from methods.estimators.trees import ensemble, splits_only
 from methods.milp.block import Free
 from methods.milp.distance import Separable, distance_of
 from methods.milp.embed.registry import embed
-from methods.milp.hull import Hull, Outside, Piece, Shares
+from methods.milp.hull import Hull, Piece
 from methods.milp.knapsack import Knapsack
-from methods.milp.manifold import SHARED
+from methods.milp.manifold import whole
 from methods.milp.number_block import NumberBlock
 from methods.milp.relations import RelationRows
 from methods.milp.sources import Source
@@ -85,13 +85,7 @@ class RobustProgram:
 
     def piece(self) -> Piece | None:
         """The data manifold, for one program."""
-        hull = self.manifold
-        if hull is None:
-            return None
-        every = np.arange(hull.points.shape[1])
-        if len(hull.points) <= SHARED and hull.norm != 2:
-            return Shares(hull.points, every, norm=hull.norm, most=hull.most)
-        return Outside(hull.hull, every, hull.most)
+        return None if self.manifold is None else whole(*self.manifold)
 
     def least(self, form: np.ndarray) -> float:
         """No more than a form of the outputs of trees is anywhere."""
@@ -179,21 +173,11 @@ class RobustProgram:
         return Outcome(row, value, min(bound, value), self.settings.radius, tuple(trace))
 
 
-@dataclass(frozen=True)
-class Within:
-    """A convex hull that points have to lie in, but for ``most`` in a norm, and the cuts that are known of it."""
-
-    points: np.ndarray
-    norm: float
-    most: float
-    hull: Hull
-
-
-def _manifold(objective: Objective) -> Within | None:
+def _manifold(objective: Objective) -> tuple[Hull, float] | None:
+    """A convex hull that points have to lie in, and how far outside they may be."""
     for limit in objective.limits:
         if limit.term.name == "slack":
-            points, norm = limit.term.params["points"], float(limit.term.params["norm"])
-            return Within(points, norm, limit.most, Hull(points, norm))
+            return Hull(limit.term.params["points"], float(limit.term.params["norm"])), limit.most
     return None
 
 
