@@ -147,22 +147,17 @@ class _NeighbourhoodLayout(Layout):
             f: (self.cell_of[int(self.state_start[f]) : int(self.state_start[f + 1])], values)
             for f, values in enumerate(self.values)
         }
-        first: list[Any] = []
-        last: list[Any] = []
-        values: list[Any] = []
-        cost: list[Any] = []
-        factual_state: list[Any] = []
+        parts = list[Touching]()
         for f, feature in enumerate(search.space.features):
             own = slice(int(self.state_start[f]), int(self.state_start[f + 1]))
             if search.reach[f] > 0:
-                parts = self._neighbourhoods(search, f, feature, float(factual[feature.name]))
+                parts.append(self._neighbourhoods(search, f, feature, float(factual[feature.name])))
             else:
                 cells = self.cell_of[own]
-                parts = Touching(cells, cells, self.values[f], self.cost[own], int(self.factual_state[f]))
-            for target, part in zip((first, last, values, cost, factual_state), parts, strict=True):
-                target.append(part)
+                parts.append(Touching(cells, cells, self.values[f], self.cost[own], int(self.factual_state[f])))
         self.features = search.space.features
-        self.first, self.last, self.values = np.concatenate(first), np.concatenate(last), values
+        first, last, values, cost, factual_state = zip(*parts, strict=True)
+        self.first, self.last, self.values = np.concatenate(first), np.concatenate(last), [*values]
         self.cell_of, self.cost = self.first, np.concatenate(cost)
         self.factual_state = np.array(factual_state, dtype=np.int64)
         self.state_start = np.concatenate([[0], np.cumsum([len(part) for part in values])]).astype(np.int64)
