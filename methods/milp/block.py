@@ -53,6 +53,15 @@ class Free:
         return left - self.margin, left + self.margin
 
 
+def keep_to(compiled: Compiled, at: np.ndarray, open_: np.ndarray) -> None:
+    """Keep columns of steps to open levels, bool of shape (steps + 1,), by bounds and a row a gap; one is open."""
+    left = np.flatnonzero(open_)
+    steps = np.arange(1, len(open_))
+    compiled.low[at], compiled.high[at] = steps <= left[0], steps <= left[-1]
+    for shut in set(range(left[0], left[-1])) - set(left.tolist()):
+        compiled.add_row(Linear.of([(at[shut - 1], 1.0), (at[shut], -1.0)]), high=0.0)
+
+
 class Block(Protocol):
     """The variables of one feature. Created in a ``Program``; after ``attach``, posed for one factual after another."""
 

@@ -12,7 +12,7 @@ from harness.core.space import Feature, Kind
 from harness.core.tolerances import COORDINATE_TIE
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
-from methods.milp.block import Block
+from methods.milp.block import Block, keep_to
 from methods.milp.cost import Cost
 
 
@@ -78,15 +78,11 @@ class CategoryBlock(Block):
             )
         self.open = open_
         self.others = np.flatnonzero(open_ & (np.arange(self.size) != code))
-        low, high = self.compiled.low, self.compiled.high
-        if self.feature.kind is Kind.CATEGORICAL or not open_.any():
-            low[self.at], high[self.at] = 0.0 if open_.any() else 1.0, open_[: len(self.at)]
+        if self.feature.kind is not Kind.CATEGORICAL and open_.any():
+            keep_to(self.compiled, self.at, open_)
             return
-        reach = np.flatnonzero(open_)
-        steps = np.arange(1, self.size)
-        low[self.at], high[self.at] = steps <= reach.min(), steps <= reach.max()
-        for shut in set(range(reach.min(), reach.max())) - set(reach.tolist()):
-            self.compiled.add_row(Linear.of(self._indicator(shut)), high=0.0)
+        low, high = self.compiled.low, self.compiled.high
+        low[self.at], high[self.at] = 0.0 if open_.any() else 1.0, open_[: len(self.at)]
 
     @property
     def prices(self) -> np.ndarray:

@@ -16,6 +16,7 @@ from harness.core.tolerances import COORDINATE_TIE
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import last_decoded, separated_values
+from methods.milp.block import keep_to
 from methods.milp.cost import Cost
 
 
@@ -103,12 +104,8 @@ class IntervalBlock:
         open_ = ~empty & (self.weights <= cost.budget)
         open_[self.factual_cell] = True
         self.open = open_
-        reach = np.flatnonzero(open_)
-        sides = np.arange(1, len(self.values))
-        self.compiled.low[self.at], self.compiled.high[self.at] = sides <= reach[0], sides <= reach[-1]
-        self.weights[~open_] = self.weights[reach].max()
-        for shut in set(range(reach[0], reach[-1])) - set(reach.tolist()):
-            self.compiled.add_row(Linear.of([(self.at[shut], -1.0), (self.at[shut - 1], 1.0)]), high=0.0)
+        self.weights[~open_] = self.weights[open_].max()
+        keep_to(self.compiled, self.at, open_)
 
     def _form(self, weights: np.ndarray) -> Linear:
         return Linear(self.at, np.diff(weights), float(weights[0]))

@@ -10,6 +10,7 @@ from harness.core.space import Feature, Kind
 from harness.core.tolerances import COORDINATE_TIE, FEASIBILITY
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
+from methods.milp.block import keep_to
 from methods.milp.interval_block import Sides, cells
 
 
@@ -66,11 +67,7 @@ class NumberCells:
         factual_cell = int(np.searchsorted(self.sides.ends, value, side="left"))
         open_ &= (last >= reach[0] - FEASIBILITY) & (first <= reach[1] + FEASIBILITY)
         open_[factual_cell] = True
-        left = np.flatnonzero(open_)
-        steps = np.arange(1, len(first))
-        compiled.low[at], compiled.high[at] = steps <= left[0], steps <= left[-1]
-        for shut in set(range(left[0], left[-1])) - set(left.tolist()):
-            compiled.add_row(Linear.of([(at[shut - 1], 1.0), (at[shut], -1.0)]), high=0.0)
+        keep_to(compiled, at, open_)
         near = np.flatnonzero(np.maximum(self.first - value, value - self.last) / feature.range <= COORDINATE_TIE)
         down, up = min(factual_cell, *near[:1]), max(factual_cell, *near[-1:])  # as near as rounding is no change
         if up < len(at):
