@@ -224,9 +224,7 @@ class Outside:
         cuts = self.hull.known(point, allowed + HULL_INSIDE)
         if not cuts:
             cut, beyond = self.hull.separate(point, seconds)
-            if beyond <= allowed + HULL_INSIDE:
-                return []
-            if cut is None:
+            if cut is None or beyond <= allowed + HULL_INSIDE:
                 return []
             self.hull.cuts.append(cut)
             cuts = [cut]
