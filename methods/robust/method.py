@@ -133,13 +133,14 @@ class Robust(Settings):
     def _fits(self, problem: Problem, algorithm: str) -> None:
         """UnsupportedError where the algorithm cannot take the model, the target or the constraints."""
         estimator = problem.classifier.estimator
+        name = type(estimator).__name__
         if self.relations_in_region:
             check(self.perturbation(problem))
-        for name in problem.space.curved if algorithm != "cells" else ():
-            if boundless(problem.space[name]):
+        for curved in problem.space.curved if algorithm != "cells" else ():
+            if boundless(problem.space[curved]):
                 raise UnsupportedError(
-                    f"{name} is measured by percentiles and has no bounds, and beyond the population every move is "
-                    f"free; give features.{name}.bounds, or leave features.{name}.percentile out."
+                    f"{curved} is measured by percentiles and has no bounds, and beyond the population every move is "
+                    f"free; give features.{curved}.bounds, or leave features.{curved}.percentile out."
                 )
         for feature in problem.space.features if algorithm != "cells" else ():
             # Bounds are narrowed to what a budget affords, and no code may lie within finite ones.
@@ -153,10 +154,8 @@ class Robust(Settings):
         if splits_only(estimator):
             ensemble(estimator)
         elif algorithm in {"cells", "leaf"}:
-            name = type(estimator).__name__
             raise UnsupportedError(f"algorithm={algorithm} needs trees (here: {name}); set algorithm=auto.")
         if algorithm == "network" and not isinstance(estimator, MLPClassifier | MLPRegressor):
-            name = type(estimator).__name__
             raise UnsupportedError(f"algorithm=network needs a network (here: {name}); set algorithm=auto.")
         if len(problem.classifier.classes) > 2:
             if algorithm == "network":
@@ -166,7 +165,6 @@ class Robust(Settings):
         if not self.clip and algorithm != "cells":
             return
         if not splits_only(estimator):
-            name = type(estimator).__name__
             raise UnsupportedError(f"clip=true needs trees (here: {name}); leave clip unset.")
         if (beyond := self._beyond_cells(problem)) is not None:
             why, remedy = beyond
