@@ -48,7 +48,7 @@ class Separable:
     Attributes
     ----------
     fixed, linear, quadratic
-        The coefficients of a gap where a unit costs least, each of shape (features,): of all gaps, if ``even``.
+        The coefficients of a gap where a unit costs least, each of shape (features,).
     own
         Those of a priced gap, likewise.
     """
@@ -58,7 +58,6 @@ class Separable:
     ) -> None:
         self.space, self.own = space, (fixed, linear, quadratic)
         rates = np.ones((len(fixed), 2)) if space is None else space.rates
-        self.even = space is None or space.even
         self.fixed, self.linear, self.quadratic = fixed, linear * rates[:, 0], quadratic * rates[:, 0] ** 2
         self.rates = rates
 
