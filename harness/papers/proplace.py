@@ -15,7 +15,7 @@ from harness.core.objective import Objective, Term
 from harness.core.target import Label
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.study import read_scores
-from harness.reports.markup import DASH, markdown, number
+from harness.reports.markup import DASH, markdown, noted, number
 from harness.reports.registry import OneFile, Table
 from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
@@ -76,7 +76,7 @@ class Rows(OneFile):
             for row in records
         ]
         text = markdown(["dataset", "measure", "published", "ours", "people"], body, 2)
-        return f"{text}\n" + "".join(f"- {note}\n" for note in NOTES), pd.DataFrame(records)
+        return noted(text, NOTES), pd.DataFrame(records)
 
 
 def measured(run: StoredRun) -> pd.DataFrame:

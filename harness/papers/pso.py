@@ -18,7 +18,7 @@ from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.study import read_scores
 from harness.reports.claim import Claim, Numbers, Verdict, wide
 from harness.reports.comparison import narrowed, paired
-from harness.reports.markup import DASH, markdown, number
+from harness.reports.markup import DASH, markdown, noted, number
 from harness.reports.registry import Lines, OneFile, Table
 from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun, method_of
@@ -117,9 +117,8 @@ class Pooled(OneFile):
         ran = set(zip(lines["dataset"], lines["method"], strict=True))
         known = published(self.file).replace({"method": METHODS})[["dataset", "method"]].itertuples(index=False)
         _, hidden = narrowed(list(known), lambda row: tuple(row) in ran)
-        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *SETTING))
         head += ["coverage per CE", "factuals", "ratio to optimum", "proven"]
-        return f"{markdown(head, body, 3)}\n{notes}", lines
+        return noted(markdown(head, body, 3), (*hidden, *self.notes, *SETTING)), lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """The published five methods and MD-PSO beside ours, by the paper's names; other methods of ours alone."""

@@ -17,7 +17,7 @@ from harness.models.card import Bin, Card, card_of
 from harness.reports.claim import Claim, Verdict
 from harness.reports.claim import Numbers as Numeric
 from harness.reports.comparison import NOT_RUN, narrowed
-from harness.reports.markup import DASH, markdown, number
+from harness.reports.markup import DASH, markdown, noted, number
 from harness.reports.registry import OneFile, Table
 from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
@@ -228,8 +228,8 @@ class Changes(_Numbered):
         head = [*(name.replace("_", " ") for name in self.part)]
         head += ["feature", "current", "required, published", "required, ours", "value in it", "points"]
         agreement = f"{same} of {len(shown)} published counterfactuals are ours too, bin for bin."
-        notes = "".join(f"- {note}\n" for note in (agreement, *hidden, *self.notes))
-        return f"{markdown(head, body, len(self.part) + 1)}\n{notes}", pd.DataFrame(records)
+        text = noted(markdown(head, body, len(self.part) + 1), (agreement, *hidden, *self.notes))
+        return text, pd.DataFrame(records)
 
 
 def _matched(
@@ -311,8 +311,8 @@ class Numbers(_Numbered):
                                 "ours": None if own is None else own[name]})  # fmt: skip
         head = [*(name.replace("_", " ") for name in self.keys), "", *(name.replace("_", " ") for name in measures)]
         head += ["objective"] if self.parts else []
-        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes))
-        return f"{markdown(head, body, len(self.keys) + 1)}\n{notes}", pd.DataFrame(records)
+        text = noted(markdown(head, body, len(self.keys) + 1), (*hidden, *self.notes))
+        return text, pd.DataFrame(records)
 
     def _line(self, shown: Mapping[str, Any], row: Mapping[str, Any], measures: Sequence[str]) -> list[str]:
         """Numbers of a published row or of ours for it."""

@@ -13,7 +13,7 @@ import pandas as pd
 from harness.core.explanation import Status
 from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
-from harness.reports.markup import ARROWS, DASH, markdown, number
+from harness.reports.markup import ARROWS, DASH, markdown, noted, number
 from harness.reports.registry import OneFile, Refuted
 from harness.reports.stored import directions, means_of, published, returned, setting
 from harness.reports.verdict import PRINTED, UNASKED, missing, rounds_to
@@ -148,8 +148,7 @@ class Comparison(OneFile):
         shown, hidden = narrowed(blocks, lambda block: not math.isnan(block["factuals"].iloc[0]))
         table = self._markdown(pd.concat(shown)) if shown else ""
         optima = self._optima(found, lines) if self.exact else []
-        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *self._barred(found), *optima, *EXPLAINED))
-        return f"{table}\n{notes}", lines
+        return noted(table, (*hidden, *self.notes, *self._barred(found), *optima, *EXPLAINED)), lines
 
     def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
         """Published means above the most that they can be."""

@@ -13,7 +13,7 @@ from harness.core.objective import displacement
 from harness.core.tolerances import COST_TIE
 from harness.evaluation.checker import ACCEPTED
 from harness.reports.comparison import Comparison, narrowed
-from harness.reports.markup import DASH, markdown
+from harness.reports.markup import DASH, markdown, noted
 from harness.reports.registry import Lines, Refuted
 from harness.reports.stored import published, setting
 from harness.store.run import StoredRun
@@ -73,8 +73,8 @@ class Listing(Lines):
         if self.metrics is not None:
             text, numbers = self.metrics.build(found)
             pieces.append(f"## {self.metrics.title}\n\n{text}")
-        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *self._accepted(found)))
-        return "\n".join([pieces[0], notes, *pieces[1:]]), numbers
+        first = noted(pieces[0], (*hidden, *self.notes, *self._accepted(found)))
+        return "\n".join([first, *pieces[1:]]), numbers
 
     def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
         """Published counterfactuals that the authors' own model refuses, or that an accepted one is nearer than.

@@ -29,6 +29,15 @@ def markdown(head: Sequence[str], body: Iterable[Sequence[Any]], keys: int = 0) 
     return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
 
 
+def noted(text: str, notes: Iterable[str]) -> str:
+    """A text in Markdown, and notes below it as a list.
+
+    >>> noted("| a |\\n", ["A note."])
+    '| a |\\n\\n- A note.\\n'
+    """
+    return f"{text}\n" + "".join(f"- {note}\n" for note in notes)
+
+
 def number(value: Any, decimals: int, error: Any = math.nan) -> str:
     """A number as tables show it, with its standard error in brackets; a dash for none.
 

@@ -13,7 +13,7 @@ from harness.core.explanation import Status
 from harness.core.tolerances import WHOLE_BOUND
 from harness.evaluation.scoring import group_table
 from harness.reports.comparison import NOT_RUN, beside, narrowed, without_blanks
-from harness.reports.markup import DASH, markdown, number
+from harness.reports.markup import DASH, markdown, noted, number
 from harness.reports.registry import Lines, OneFile, Table
 from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
@@ -152,8 +152,8 @@ class Fewest(OneFile):
         limits = ", ".join(dict.fromkeys(f"{run.meta['config']['group_time_limit']:g} s" for run in found))
         notes = [*hidden, *self.notes, *NOTES, f"Limit of ours: {limits} a group."]
         notes += [*_ratios(records), *_drawn(groups), *_certified(groups)]
-        text = without_blanks([*head, "why"], body, 2) + "\n" + "".join(f"- {note}\n" for note in notes)
         numbers = pd.DataFrame(records)
+        text = noted(without_blanks([*head, "why"], body, 2), notes)
         return text, numbers.assign(alone=numbers["measure"].isin(("ours stopped", "CG stopped", "MIP stopped")))
 
 
@@ -279,8 +279,8 @@ class Thresholds(Lines):
         for line in lines.to_dict("records"):
             place = (f"{line['threshold']:g}", line["t_max"], line["approach"])
             body.append([*place, *_found(line), f"{line['uncoverable']:.1f}", _spent(line)])
-        note = "*uncoverable*: mean number of factuals that no counterfactual within T_max changes can serve: proven.\n"
-        return f"{markdown(head, body, 3)}\n- {note}", lines
+        note = "*uncoverable*: mean number of factuals that no counterfactual within T_max changes can serve: proven."
+        return noted(markdown(head, body, 3), [note]), lines
 
 
 @dataclass(frozen=True)
@@ -325,7 +325,7 @@ class Models(OneFile):
             if name not in {"dataset", ""}
         ]
         notes = [*hidden, "Accuracy on the test half; the paper's split is not published."]
-        return f"{markdown(head, body, 2)}\n" + "".join(f"- {note}\n" for note in notes), pd.DataFrame(numbers)
+        return noted(markdown(head, body, 2), notes), pd.DataFrame(numbers)
 
 
 def records_of(lines: pd.DataFrame) -> list[dict[str, Any]]:

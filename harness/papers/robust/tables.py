@@ -14,7 +14,7 @@ from harness.certificate import Ball, checker
 from harness.core.explanation import Reason
 from harness.core.tolerances import RADIUS
 from harness.reports.comparison import beside, narrowed, paired, without_blanks
-from harness.reports.markup import DASH, markdown, number
+from harness.reports.markup import DASH, markdown, noted, number
 from harness.reports.registry import OneFile, Table
 from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
@@ -55,6 +55,18 @@ STOPS = "early_stops_of_20"
 ASKED = 20  # factuals of a published row
 STOP = 0.99  # of rho, at which the authors' program stops
 NODES = 1_000_000  # for the certificate of one answer: at most 46,000 are needed, and a clock would count the load, too
+NOTES = (  # of Tables 1 and 2
+    "*published*: mean seconds and iterations of runs that did not stop early at 1,000 s; the authors' code "
+    "solves each problem twice within the time that it measures.",
+    "*ours*: the default algorithm, all factuals; *proven*: optimal, with a proof; *regions*: certified by the "
+    "checker, which shares no search with any method.",
+    "*Algorithm 1*: ours of it, on HiGHS; seconds and iterations of runs that did not stop early. "
+    "*iterations*: perturbations added until the region has 0.99 ρ, where the authors stop; ours goes on to ρ.",
+    "*early stops*: x of n: behind all numbers of a row and method are n factuals, behind published ones 20.",
+    "*by the sum*: boosting that says 1 where the sum of its trees, without the start value, is at least 0.5, "
+    "as the authors' program has it, which the published rows answer; elsewhere boosting decides by its own "
+    "rule, start value and sum against 0: another question.",
+)
 
 
 @dataclass(frozen=True)
@@ -92,7 +104,7 @@ class Runs(OneFile):
             records.append(record)
         lines = pd.DataFrame(records)
         rows, hidden = narrowed(records, lambda record: any(f"{prefix}_asked" in record for prefix in PREFIXES))
-        return f"{self._markdown(pd.DataFrame(rows))}\n{self._notes(hidden)}", lines
+        return noted(self._markdown(pd.DataFrame(rows)), (*hidden, *NOTES)), lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Published numbers beside those of the paper's own algorithm here, and beside those of the default one, which
@@ -133,23 +145,6 @@ class Runs(OneFile):
                 ]
             )  # fmt: skip
         return without_blanks(head, body, 3)
-
-    @staticmethod
-    def _notes(hidden: Sequence[str]) -> str:
-        notes = (
-            *hidden,
-            "*published*: mean seconds and iterations of runs that did not stop early at 1,000 s; the authors' code "
-            "solves each problem twice within the time that it measures.",
-            "*ours*: the default algorithm, all factuals; *proven*: optimal, with a proof; *regions*: certified by the "
-            "checker, which shares no search with any method.",
-            "*Algorithm 1*: ours of it, on HiGHS; seconds and iterations of runs that did not stop early. "
-            "*iterations*: perturbations added until the region has 0.99 ρ, where the authors stop; ours goes on to ρ.",
-            "*early stops*: x of n: behind all numbers of a row and method are n factuals, behind published ones 20.",
-            "*by the sum*: boosting that says 1 where the sum of its trees, without the start value, is at least 0.5, "
-            "as the authors' program has it, which the published rows answer; elsewhere boosting decides by its own "
-            "rule, start value and sum against 0: another question.",
-        )
-        return "".join(f"- {note}\n" for note in notes)
 
 
 def _place(run: StoredRun) -> tuple[str, str, float, str, str]:
@@ -251,8 +246,7 @@ class Rivals(OneFile):
             "an implementation of our own with a weight of 1, as the paper does not say which it took; "
             "*lowered*: ours of it, whose weight falls until the worst case found is valid.",
         )
-        note = "".join(f"- {sentence}\n" for sentence in notes)
-        return f"{without_blanks(head, body, 3)}\n{note}", lines
+        return noted(without_blanks(head, body, 3), notes), lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Published numbers beside ours, of both methods."""
@@ -307,7 +301,7 @@ class Accuracies(OneFile):
             for line in shown.itertuples(index=False, name=None)
         ]
         notes = (*hidden, "The paper's split is not published; ours is stratified.")
-        return f"{markdown(list(shown.columns), body, 3)}\n" + "".join(f"- {note}\n" for note in notes), lines
+        return noted(markdown(list(shown.columns), body, 3), notes), lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Published accuracies beside ours, which are in rows of their own."""
