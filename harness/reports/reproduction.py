@@ -150,18 +150,16 @@ def write(home: Path) -> str:
         except HarnessError as fault:
             refused.setdefault(str(fault), []).append(name)
     kept = [name for name in known if before.has_more(name, sections.get(name))]
-    shown = {
-        name: before.sections[name] if name in kept else sections[name]
-        for name in known
-        if name in kept or name in sections
-    }
+    there = sections | {name: before.sections[name] for name in kept}
+    shown = {name: there[name] for name in known if name in there}
+    absent = [name for name in known if name not in shown and name not in runs]
     claims = _claims(numbers, kept, before.claims)
     parts = [
         "# What is regenerated\n",
         f"{_opening(shown.values(), claims)}\n",
         f"{LEGEND} Made by `python -m harness.tables --all` from stored answers.\n",
         markup.markdown(HEAD, [each.row for each in shown.values()], 1),
-        _absent([name for name in known if name not in shown and name not in runs]),
+        f"Not run here at all: {', '.join(absent)}.\n" if absent else "",
         "".join(f"Not made here: {', '.join(names)}: {why}\n" for why, names in refused.items()),
         f"Kept from the page before, which has more of them: {', '.join(kept)}.\n" if kept else "",
         _uncovered(known),
@@ -224,8 +222,9 @@ def _figures(home: Path) -> str:
 def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: Path) -> tuple[Section, pd.DataFrame]:
     """A table's part of the page, and the frame of all its numbers; ``home`` holds its studies."""
     text, frame = table.build(found)
-    lines, wrong = table.compared(frame), _refuted(table, found)
-    excluded = {(line.place, line.published) for line in wrong[0]}
+    lines = table.compared(frame)
+    wrong, judged = table.refuted(found) if isinstance(table, registry.Refutes) else ([], 0)
+    excluded = {(line.place, line.published) for line in wrong}
     cells = _published(lines)
     if excluded and "better" in cells:  # what cannot be is not reached
         impossible = [printed_at(row, _keys(cells)) in excluded for row in cells.to_dict("records")]
@@ -235,9 +234,9 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
     words = [verdict(row, table.asked) for row in results]
     count = Counter(words)
     ratios = pd.Series([_ratio(row) for row in cells.loc[costs].to_dict("records")], dtype=float)
-    row = [f"{name}: {table.title}", len(results), _questions(found), *(count[word] for word in COUNTED)]
+    row = [f"{name}: {table.title}", len(results), sum(map(_asked, found)), *(count[word] for word in COUNTED)]
     beside = f"{ratios.notna().sum()} of {len(ratios)}" if len(ratios) else markup.DASH
-    row += [beside, markup.digits(ratios.median()), f"{len(wrong[0])} of {wrong[1]}" if wrong[1] else markup.DASH]
+    row += [beside, markup.digits(ratios.median()), f"{len(wrong)} of {judged}" if judged else markup.DASH]
     notes = [note for note in re.findall(r"^- .+$", text, flags=re.MULTILINE) if not ELSEWHERE.search(note)]
     for name, kind in (("No answer", NO_ANSWER), ("Not run", NOT_RUN)):
         told = (
@@ -251,15 +250,10 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
         _extent(found, table.asked),
         _behind(found, home),
         _cells(cells, lines, table),
-        _excluded(*wrong, found, home),
+        _excluded(wrong, judged, found, home),
         "\n".join(dict.fromkeys(notes)),
     ]
     return Section([str(cell) for cell in row], "\n\n".join(part.strip("\n") for part in parts if part)), frame
-
-
-def _refuted(table: registry.Table, found: Sequence[StoredRun]) -> tuple[list[registry.Refuted], int]:
-    """A table's published numbers that are excluded, and how many can be judged."""
-    return table.refuted(found) if isinstance(table, registry.Refutes) else ([], 0)
 
 
 def _keys(lines: pd.DataFrame) -> list[str]:
@@ -283,9 +277,9 @@ def _paper(name: str) -> str:
     return name.partition("_")[0]
 
 
-def _questions(found: Sequence[StoredRun]) -> int:
-    """Questions that the runs of a table were asked, all together."""
-    return sum(len({row["factual"] for row in run.rows()}) for run in found)
+def _asked(run: StoredRun) -> int:
+    """Questions that a run was asked."""
+    return len({row["factual"] for row in run.rows()})
 
 
 def _behind(found: Sequence[StoredRun], home: Path) -> str:
@@ -306,16 +300,13 @@ def _extent(found: Sequence[StoredRun], asked: int) -> str:
     """What was run: methods, models, data sets, splits, limits, and how many were asked, here and by the paper."""
     metas, configs = [run.meta for run in found], [run.meta["config"] for run in found]
     unit, limit = ("group", "group_time_limit") if any(c.get("group") for c in configs) else ("factual", "time_limit")
-    counted: dict[str, Iterable[Any]] = {
-        "factuals a run": sorted(len({row["factual"] for row in run.rows()}) for run in found),
-        f"seconds a {unit}": sorted(config[limit] for config in configs),
-    }
     listed: dict[str, Iterable[Any]] = {
         "methods": map(_method, metas),
         "models": (meta["model"] for meta in metas),
         "data sets": (meta["dataset"] for meta in metas),
         "seeds": sorted(meta["seed"] for meta in metas),
-        **{name: _tallied(values) for name, values in counted.items()},
+        "factuals a run": _tallied(sorted(map(_asked, found))),
+        f"seconds a {unit}": _tallied(sorted(config[limit] for config in configs)),
         "rows to train on": (_split(config.get("split")) for config in configs),
     }
     words = [f"{name}: {', '.join(map(str, dict.fromkeys(values)))}" for name, values in listed.items()]
@@ -423,10 +414,6 @@ def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:
         f"ours. Of the papers' claims, {claimed[FAILS]} do not hold here, {claimed[HOLDS]} hold, and {claimed[OPEN]} "
         "are not tested enough."
     )
-
-
-def _absent(names: Sequence[str]) -> str:
-    return f"Not run here at all: {', '.join(names)}.\n" if names else ""
 
 
 def _uncovered(known: Mapping[str, registry.Table]) -> str:
