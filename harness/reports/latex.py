@@ -179,7 +179,8 @@ def _column(cells: Sequence[str]) -> tuple[str, list[str]]:
     numbers = [match for match in found if match]
     if not numbers:
         return "l", [tex(cell) for cell in cells]
-    if any(match["error"] or match["low"] for match in numbers) or any(map(_signed, cells)):
+    signed = any(cell.startswith("+") for cell in cells)  # siunitx would drop the sign
+    if signed or any(match["error"] or match["low"] for match in numbers):
         return "r", [_numbers(match) if match else tex(cell) for match, cell in zip(found, cells, strict=True)]
     values = [_plain(match["value"]) for match in numbers]
     wide = max(len(value.lstrip("-").partition(".")[0]) for value in values)
@@ -195,11 +196,6 @@ def _column(cells: Sequence[str]) -> tuple[str, list[str]]:
         for match, cell in zip(found, cells, strict=True)
     ]
     return f"S{form}", shown
-
-
-def _signed(cell: str) -> bool:
-    """Whether a cell shows a sign that siunitx would drop."""
-    return cell.startswith("+")
 
 
 def _plain(value: str) -> str:
