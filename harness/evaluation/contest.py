@@ -27,11 +27,11 @@ log = logging.getLogger("harness")
 DIVERSITY, SECONDS = "diversity", "seconds"
 
 
-def metrics_of(run: StoredRun) -> dict[str, Metric]:
-    """The metrics that a run was scored by, by full name; without those that cannot be imported here, and of an archive
+def metrics_of(*runs: StoredRun) -> dict[str, Metric]:
+    """The metrics that runs were scored by, by full name; without those that cannot be imported here, and of an archive
     without those of packages that bring no choices here: whatever an archive names is not imported."""
-    found = [metric for path in metric_paths(run) if (metric := _metric(path, run.packed)) is not None]
-    return {metric.name: metric for metric in found}
+    found = (_metric(path, run.packed) for run in runs for path in metric_paths(run))
+    return {metric.name: metric for metric in found if metric is not None}
 
 
 def metric_paths(run: StoredRun) -> Sequence[str]:
@@ -88,7 +88,7 @@ class Criterion:
 
 def criteria_of(runs: Iterable[StoredRun]) -> list[Criterion]:
     """What runs can be compared by: of the five what was measured, seconds, and further metrics of a report."""
-    metrics = {name: metric for run in runs for name, metric in metrics_of(run).items()}
+    metrics = metrics_of(*runs)
     named = {metric.criterion: metric for metric in metrics.values() if metric.criterion}
     five = [Criterion(name, named[name].name, named[name].better) for name in CRITERIA if name in named]
     further = sorted((m for m in metrics.values() if not m.criterion and "report" in m.shown), key=lambda m: m.place)

@@ -78,7 +78,7 @@ class Numbers:
     def __init__(self, study: Study) -> None:
         self.study = study
         runs = [run for entry in study.entries for run in entry.runs]
-        self.metrics = {name: metric for run in runs for name, metric in metrics_of(run).items()}
+        self.metrics = metrics_of(*runs)
         self.criteria = criteria_of(runs)
         self.contests: dict[str, list[Contest]] = {c.name: contests(study, c) for c in self.criteria}
         self.standings: dict[str, Standing] = {

@@ -21,7 +21,7 @@ from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.contest import metrics_of
-from harness.evaluation.study import identity
+from harness.evaluation.study import identity, read_scores
 from harness.store.run import StoredRun, stored_runs, sweep_lines
 
 log = logging.getLogger("harness")
@@ -153,12 +153,12 @@ def measured(metric: Metric) -> str:
 
 def directions(found: Sequence[StoredRun]) -> dict[str, str]:
     """Which way each metric is better."""
-    return {name: metric.better for run in found for name, metric in metrics_of(run).items()}
+    return {name: metric.better for name, metric in metrics_of(*found).items()}
 
 
 def means_of(run: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Per metric, the entries of a line that come from a run."""
-    scores = pd.read_csv(run.path / "scores.csv", index_col="factual")
+    scores = read_scores(run)
     ours = scoring.summarise(published)
     accepted = scoring.summarise(scores).reindex(ours.index)
     common = {"filled": scores["filled"].mean(), "factuals": len(scores)}
