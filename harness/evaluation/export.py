@@ -95,10 +95,8 @@ def write(run: StoredRun, form: Form = Form()) -> Path:
     columns are ``OURS``, with an underscore behind a name that a feature has too, then the features. Numbers are
     written to the last bit, dates as the data write them; scores are as ``harness.core.wording.scored`` gives them.
     """
-    space, classifier, verdicts = run.space, run.classifier, {}
-    frame, targets = run.factuals()
-    for verdict in run.verdicts():
-        verdicts[verdict["factual"], verdict["ce"]] = verdict
+    space, classifier, (frame, targets) = run.space, run.classifier, run.factuals()
+    verdicts = {(verdict["factual"], verdict["ce"]): verdict for verdict in run.verdicts()}
     rows = sorted(run.rows(), key=lambda row: (frame.index.get_loc(row["factual"]), row["ce"]))
     asked = frame.loc[list(dict.fromkeys(row["factual"] for row in rows))]
     origins = dict(zip(asked.index, asked.to_dict("records"), strict=True))

@@ -12,7 +12,6 @@ import numpy as np
 from harness.core.explanation import Status
 from harness.core.gaps import same_row
 from harness.core.tolerances import CLAIM, OPTIMALITY_GAP, READING, VALUE_TIE
-from harness.core.wording import SATISFIED
 from harness.evaluation import scoring
 from harness.evaluation.contest import metric_paths, metrics_of
 from harness.evaluation.earlier import LATER
@@ -101,7 +100,7 @@ def _mistold(run: StoredRun) -> Iterator[str]:
         yield f"{len(timed)} questions are late by their seconds, or are not, and it says otherwise"
     if odd := {row["factual"] for row in rows if not all(0.0 <= (row.get(name) or 0.0) < math.inf for name in TIMES)}:
         yield f"{len(odd)} questions took no time that there is"
-    out = {row["factual"] for row in rows if row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED}
+    out = {row["factual"] for row in rows if scoring.left_out(row)}
     fine, grouped = satisfied(run), bool(run.groups())
     if wrong := out - fine:
         yield f"{len(wrong)} people are left out as having what is wanted, of whom the model says otherwise"
