@@ -77,9 +77,8 @@ class Numbers:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        runs = [run for entry in study.entries for run in entry.runs]
-        self.metrics = metrics_of(*runs)
-        self.criteria = criteria_of(runs)
+        self.metrics = metrics_of(*study.runs)
+        self.criteria = criteria_of(study.runs)
         self.contests: dict[str, list[Contest]] = {c.name: contests(study, c) for c in self.criteria}
         self.standings: dict[str, Standing] = {
             criterion.name: standing(study, criterion, self.contests[criterion.name]) for criterion in self.criteria

@@ -286,6 +286,10 @@ class Study:
         return replace(self, faults=(*self.faults, *said))
 
     @property
+    def runs(self) -> list[StoredRun]:
+        return [run for entry in self.entries for run in entry.runs]
+
+    @property
     def tasks(self) -> list[str]:
         return list(dict.fromkeys(entry.task for entry in self.entries))
 
@@ -431,7 +435,8 @@ def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
         limits = {key for key in shared_keys if not _of_data(key)}
         also = limits if meta["config"].get("variant") else shared_keys
         method = _with(meta["method"], _described(own, own_keys[meta["method"]] | also))
-        labels.append((task, method, _described(own, filter(_of_question, shared_keys))))
+        question = {key for key in shared_keys if _of_data(key) or key == "n_counterfactuals"}
+        labels.append((task, method, _described(own, question)))
     return labels
 
 
@@ -457,10 +462,6 @@ def _of_task(key: str) -> bool:
 
 def _of_data(key: str) -> bool:
     return key.partition(".")[0] in DATA
-
-
-def _of_question(key: str) -> bool:
-    return _of_data(key) or key == "n_counterfactuals"
 
 
 def _described(plain: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -18,11 +18,10 @@ def keep(study: Study, folder: Path) -> None:
     if not mlflow.there():
         return
     files = [path for path in sorted(folder.iterdir()) if path.name in FILES or path.suffix in DRAWN]
-    runs = sum(len(entry.runs) for entry in study.entries)
     lists = {"data sets": study.datasets, "methods": study.methods}
     named = "; ".join(f"{len(names)} {kind}: {', '.join(names)}" for kind, names in lists.items())
-    criteria = criteria_of(run for entry in study.entries for run in entry.runs)
+    criteria = criteria_of(study.runs)
     arrows = {criterion.name: ARROWS[criterion.better] for criterion in criteria}
-    note = f"**{study.name}**: {runs} runs, {len(study.tasks)} tasks; {named}."
+    note = f"**{study.name}**: {len(study.runs)} runs, {len(study.tasks)} tasks; {named}."
     with mlflow.alone(folder):  # of two sweeps that end together, each would make the study's run
         mlflow.log_study(study.name, note, files, arrows)

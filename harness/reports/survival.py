@@ -37,7 +37,7 @@ def measured(study: Study) -> pd.DataFrame:
     HarnessError
         Where no run has a distance and a validity after another training.
     """
-    metrics = metrics_of(*(run for entry in study.entries for run in entry.runs))
+    metrics = metrics_of(*study.runs)
     near = next((name for name, metric in metrics.items() if metric.criterion == "proximity"), None)
     changes = [name for name, metric in metrics.items() if metric.family == FAMILY]
     rows = []

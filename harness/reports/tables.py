@@ -27,7 +27,7 @@ def write(folder: Path, name: str | None, numbers: Numbers | None = None) -> str
         raise HarnessError(f"there is no table {name!r}; {choices(name, known())}.")
     if name is None:
         compared = numbers or Numbers(Study.of(folder).held())
-        title, found = TITLE, [run for entry in compared.study.entries for run in entry.runs]
+        title, found = TITLE, compared.study.runs
         text, lines = overview(compared)
         tables, notes = for_paper(compared), list[str]()
     else:

@@ -67,7 +67,7 @@ def write(folder: Path, numbers: Numbers | None = None) -> Path:
         recommendations=recommendations(numbers, names),
         question=_question(study), alike=_alike(study),
         methods=Markup(", ").join(names(method) for method in study.methods),
-        provenance=stored.provenance([run for entry in study.entries for run in entry.runs]),
+        provenance=stored.provenance(study.runs),
         compared=compared(numbers, names),
         farthest=farthest(numbers, names),
         overview=markdown(overview(numbers)[0], names),
@@ -187,7 +187,7 @@ def _stopped(study: Study, folder: Path) -> list[tuple[str, str]]:
     for line in sweep_lines(folder):
         failed = [other for other in failed if not _again(line, other)]
         failed += [line] if line["state"] == "failed" else []
-    finished = {run.label for entry in study.entries for run in entry.runs}
+    finished = {run.label for run in study.runs}
     return [(line["label"], line["message"]) for line in failed if "asked" in line or line["label"] not in finished]
 
 

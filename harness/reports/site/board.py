@@ -75,7 +75,7 @@ def _provenance(study: Study) -> str:
         "counterfactuals a question": {meta["n_counterfactuals"] for entry in took for meta in entry.metas},
     }
     asked = "; ".join(f"{what} {', '.join(map(str, sorted(found)))}" for what, found in counts.items())
-    return f"{provenance([run for entry in study.entries for run in entry.runs])} Asked: {asked}."
+    return f"{provenance(study.runs)} Asked: {asked}."
 
 
 def _task(study: Study, task: str) -> dict[str, Any]:
