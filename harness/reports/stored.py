@@ -41,6 +41,11 @@ def published(file: str, number: int | None = None, **options: Any) -> pd.DataFr
     return lines.loc[lines["table"] == number] if number is not None and "table" in lines else lines
 
 
+def records_of(lines: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a frame as mappings by text."""
+    return [{str(name): value for name, value in row.items()} for row in lines.to_dict("records")]
+
+
 def returned(run: StoredRun) -> pd.DataFrame:
     """Scores as the CE-OCL tables have them: over every counterfactual a method returned, invalid ones included.
 

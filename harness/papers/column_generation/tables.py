@@ -15,7 +15,7 @@ from harness.evaluation.scoring import group_table
 from harness.reports.comparison import NOT_RUN, beside, narrowed, without_blanks
 from harness.reports.markup import DASH, markdown, noted, number
 from harness.reports.registry import Lines, OneFile, Table
-from harness.reports.stored import data_of, published
+from harness.reports.stored import data_of, published, records_of
 from harness.store.run import StoredRun
 
 PAPER = "Lodi and Ramírez-Ayerbe (2024), One-for-many counterfactual explanations by column generation"
@@ -326,11 +326,6 @@ class Models(OneFile):
         ]
         notes = [*hidden, "Accuracy on the test half; the paper's split is not published."]
         return noted(markdown(head, body, 2), notes), pd.DataFrame(numbers)
-
-
-def records_of(lines: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a frame as mappings by text."""
-    return [{str(name): value for name, value in row.items()} for row in lines.to_dict("records")]
 
 
 TABLES: dict[str, Table] = {

@@ -16,7 +16,7 @@ from harness.core.tolerances import RADIUS
 from harness.reports.comparison import beside, narrowed, paired, without_blanks
 from harness.reports.markup import DASH, markdown, noted, number
 from harness.reports.registry import OneFile, Table
-from harness.reports.stored import data_of, published
+from harness.reports.stored import data_of, published, records_of
 from harness.store.run import StoredRun
 
 PAPER = (
@@ -35,12 +35,7 @@ MODELS = {
     ("nn", "(100,)"): "robust_mlp_100",
 }
 TABLE_3 = {"nn(10)": "robust_mlp_10", "nn(50)": "robust_mlp_50"}
-TABLE_4 = {
-    "lr": "robust_lr", **{f"cart_{depth}": f"robust_cart_{depth}" for depth in (3, 5, 10)},
-    **{f"{kind}_{size}": f"robust_{kind}_{size}" for kind in ("rf", "gbm") for size in (5, 10, 20, 50, 100)},
-    "nn_10": "robust_mlp_10", "nn_10_10_10": "robust_mlp_10_10_10", "nn_50": "robust_mlp_50",
-    "nn_100": "robust_mlp_100",
-}  # fmt: skip
+TABLE_4 = {name.removeprefix("robust_").replace("mlp", "nn"): name for name in MODELS.values()}  # by its columns
 ALGORITHMS = {"adversarial": "paper_algorithm", "leaf": "leaf"}  # of ours, besides the default
 SUM = "_sum"  # ends names of boosting that decides by the sum of its trees, and columns of what was run on it
 PREFIXES = tuple(f"{kind}{end}" for end in ("", SUM) for kind in ("ours", *ALGORITHMS.values()))
@@ -93,15 +88,13 @@ class Runs(OneFile):
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         ran = {_place(run): run for run in found}
-        records = []
-        for row in published(self.file, self.number).to_dict("records"):
-            key = DATASETS[str(row["dataset"])], MODELS[str(row["model"]), str(row["spec"])], float(row["rho"])
-            record = {str(name): value for name, value in row.items()}
+        records = records_of(published(self.file, self.number))
+        for record in records:
+            key = DATASETS[record["dataset"]], MODELS[record["model"], record["spec"]], float(record["rho"])
             for prefix in PREFIXES:
                 run = ran.get((*key, self.norm, prefix))
                 if run is not None:
                     record |= {f"{prefix}_{name}": value for name, value in statistics_of(run).items()}
-            records.append(record)
         lines = pd.DataFrame(records)
         rows, hidden = narrowed(records, lambda record: any(f"{prefix}_asked" in record for prefix in PREFIXES))
         return noted(self._markdown(pd.DataFrame(rows)), (*hidden, *NOTES)), lines
@@ -130,8 +123,7 @@ class Runs(OneFile):
             "by the sum: ours median s", "proven", "Algorithm 1: s", "iterations", "early stops",
         ]  # fmt: skip
         body = []
-        for row in lines.to_dict("records"):
-            line = {str(name): value for name, value in row.items()}
+        for line in records_of(lines):
             body.append(
                 [
                     line["rho"], line["dataset"], f"{line['model']} {line['spec']}", _number(line, "seconds"),
@@ -193,8 +185,7 @@ def statistics_of(run: StoredRun) -> dict[str, float]:
 
 
 def _number(line: dict[str, Any], name: str, decimals: int = 2) -> str:
-    value = line.get(name, math.nan)
-    return DASH if value is None or pd.isna(value) else number(float(value), decimals)
+    return number(line.get(name), decimals)
 
 
 def _share(line: dict[str, Any], prefix: str, name: str) -> str:
@@ -218,16 +209,14 @@ class Rivals(OneFile):
             rival = "dominguez_olmedo" if settings.get("last") else "lowered"
             who = rival if run.meta["method"].startswith(BASELINE) else "robust"
             ran[run.meta["dataset"], run.meta["model"], float(settings["rho"]), who] = run
-        records = []
-        for row in published(self.file).to_dict("records"):
-            key = DATASETS[str(row["dataset"])], TABLE_3[str(row["model"])], float(row["rho"])
-            record = {str(name): value for name, value in row.items()}
+        records = records_of(published(self.file))
+        for record in records:
+            key = DATASETS[record["dataset"]], TABLE_3[record["model"]], float(record["rho"])
             for who, prefix in RIVALS.items():
                 mine = ran.get((*key, who))
                 if mine is not None:
                     measured = zip(("robustness", "validity", "answered"), shares(mine, key[2]), strict=True)
                     record |= {f"{prefix}_{name}": share for name, share in measured}
-            records.append(record)
         lines = pd.DataFrame(records)
         names = [
             f"{who}_{what}"
@@ -281,10 +270,10 @@ class Accuracies(OneFile):
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         ran = {(run.meta["dataset"], run.meta["model"]): run for run in found}
         records = []
-        for row in published(self.file).to_dict("records"):
+        for row in records_of(published(self.file)):
             mine: dict[str, float] = {}
             for column, model in TABLE_4.items():
-                run = ran.get((DATASETS[str(row["dataset"])], model))
+                run = ran.get((DATASETS[row["dataset"]], model))
                 if run is None:
                     continue
                 data = data_of(run)
@@ -297,8 +286,7 @@ class Accuracies(OneFile):
         lines = pd.DataFrame(records)
         shown, hidden = beside(lines, 3)
         body = [
-            [*line[:3], *(DASH if pd.isna(value) else number(value, 2) for value in line[3:])]
-            for line in shown.itertuples(index=False, name=None)
+            [*line[:3], *(number(value, 2) for value in line[3:])] for line in shown.itertuples(index=False, name=None)
         ]
         notes = (*hidden, "The paper's split is not published; ours is stratified.")
         return noted(markdown(list(shown.columns), body, 3), notes), lines
