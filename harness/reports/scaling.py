@@ -16,6 +16,7 @@ from harness.evaluation.study import read_scores
 from harness.reports.canvas import blank, legend_below, plain_logarithmic
 from harness.reports.drawing import Drawing
 from harness.reports.page.charts import look
+from harness.reports.stored import unsized
 from harness.store.run import StoredRun, method_of
 
 if TYPE_CHECKING:
@@ -75,11 +76,10 @@ def measured(found: Sequence[StoredRun]) -> pd.DataFrame:
 def _of(run: StoredRun) -> list[dict[str, Any]]:
     """The rows of a run, one an axis, whichever these are in the end."""
     meta, scores = run.meta, read_scores(run)
-    size = meta["config"].get("model", {}).get("size") or {}
-    kind = meta["model"].removesuffix("_" + "x".join(map(str, size.values())))
+    line, size = f"{method_of(meta)}, {unsized(meta)}", meta["config"].get("model", {}).get("size") or {}
     elsewhere = "model_seconds" in scores and scores["model_seconds"].notna().any()  # in a process of the method's own
     memory = float(scores["peak_mib"].max()) if "peak_mib" in scores and not elsewhere else math.nan
-    row: dict[str, Any] = {"line": f"{method_of(meta)}, {kind}", "dataset": meta["dataset"], "memory": memory, **size}
+    row: dict[str, Any] = {"line": line, "dataset": meta["dataset"], "memory": memory, **size}
     if run.groups():
         groups = scoring.group_table(run)
         spent = {"seconds": groups["seconds"].mean(), "proven": groups["settled"].mean()}

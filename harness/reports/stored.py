@@ -116,6 +116,12 @@ def predicted(metas: Iterable[Mapping[str, Any]]) -> str:
     return next((name for name in names if isinstance(name, str)), "")
 
 
+def unsized(meta: Mapping[str, Any]) -> str:
+    """The name of a run's model without its size, which follows that of its YAML."""
+    size = meta["config"].get("model", {}).get("size") or {}
+    return meta["model"].removesuffix("_" + "x".join(map(str, size.values())))
+
+
 def taken(
     space: Space, factuals: pd.DataFrame, rows: Iterable[Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]]
 ) -> dict[Any, int]:

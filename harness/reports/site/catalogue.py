@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -17,7 +17,7 @@ from harness.core.wording import some, target_text
 from harness.evaluation.study import Entry, Study, as_text
 from harness.reports import departures
 from harness.reports.page.elements import Column, table
-from harness.reports.stored import predicted
+from harness.reports.stored import predicted, unsized
 from harness.store.run import method_of
 
 SETTINGS = (
@@ -120,7 +120,7 @@ def data(found: Sequence[Study], group: str) -> list[Data]:
 
 def _data(name: str, group: str, those: Sequence[tuple[Study, Entry]]) -> Data:
     metas = [meta for _, entry in those for meta in entry.metas]
-    path = CONF / group / f"{_unsized(name, metas[0]) if group == 'model' else name}.yaml"
+    path = CONF / group / f"{unsized(metas[0]) if group == 'model' else name}.yaml"
     text = described(path, WHOLE) if path.is_file() else "of a user's own"
     studies = list(dict.fromkeys(study.name for study, _ in those))
     if group == "model":
@@ -143,12 +143,6 @@ def _features(those: Sequence[tuple[Study, Entry]]) -> Markup:
         rows = [[f.name, str(f.kind), _values(f), str(f.actionability)] for f in space.features]
         tables.append(table(FEATURES, rows))
     return Markup().join(tables)
-
-
-def _unsized(name: str, meta: Mapping[str, Any]) -> str:
-    """The name of a model without its size, which follows that of its YAML."""
-    size = meta["config"].get("model", {}).get("size") or {}
-    return name.removesuffix("_" + "x".join(map(str, size.values())))
 
 
 def _values(feature: Feature) -> str:
