@@ -189,10 +189,10 @@ class Comparison(OneFile):
                 if self._translated(row) != place or missing(row["published"]) or missing(row["ours"]):
                     continue
                 if not rounds_to(float(row["ours"]), float(row["published"])):
-                    where = ", ".join(str(row[key]) for key in self.keys)
+                    where, _ = printed_at(row, self.keys)
                     notes.append(
-                        f"{where}: at the proven optima of all {len(status)} answered factuals, "
-                        f"{row['measure'].replace('_', ' ')} is {row['ours']:.2f}; {row['published']:.2f} is printed."
+                        f"{where}: at the proven optima of all {len(status)} answered factuals, {_words(row)} is "
+                        f"{row['ours']:.2f}; {row['published']:.2f} is printed."
                     )
         return notes
 

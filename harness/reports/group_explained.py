@@ -44,7 +44,7 @@ class GroupExplained:
 
     def __str__(self) -> str:
         first = next(iter(self.people.values())).context
-        count = f"{line_count(len(self.people), 'person').replace('persons', 'people')}"
+        count = line_count(len(self.people), "person").replace("persons", "people")
         head = f"{count}, wanted {target_text(first.problem.target)}: "
         if not self.found.points:
             return "\n\n".join([f"{head}{(self.detail or str(self.found.status)).rstrip('.')}.", *self._left()])

@@ -20,7 +20,7 @@ from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.gaps import MISSED, missing, same
 from harness.core.notation import ORIGIN
-from harness.core.objective import Objective, Term
+from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature
 from harness.core.wording import (
@@ -35,6 +35,7 @@ from harness.core.wording import (
 )
 from harness.evaluation.checker import ACCEPTED, exists, within_bounds
 from harness.evaluation.export import unused, write_sheet
+from harness.evaluation.scoring import GOWER
 from harness.models.card import Card, card_of
 from harness.reports.canvas import FORMATS, column_style, save_one
 from harness.reports.person_figure import Person, figure
@@ -49,7 +50,6 @@ CHANGED = f"{CELL};font-weight:bold;background:rgba(127,127,127,.2);border-left:
 ASIDE = "margin:.4em 0;max-width:60em"
 WIDTH = 100  # characters of a line of text, tables aside
 SAID = ("status", "verdict", "objective", "bound", "gap", "score", "predicted")  # of each row of a frame
-GOWER = Objective((Term("gower"),), costed=False)
 
 
 @dataclass(frozen=True)

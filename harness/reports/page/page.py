@@ -97,7 +97,7 @@ def _question(study: Study) -> Markup:
         column = stored.predicted(metas)
         wanted = some(dict.fromkeys(target_text(target) for target in targets), NAMED)
         cells = [
-            {entry.model: None for entry in entries},
+            dict.fromkeys(entry.model for entry in entries),
             [_people(entries)],
             dict.fromkeys(meta["n_counterfactuals"] for meta in metas),
             dict.fromkeys(_limit(meta["config"]) for meta in metas),
