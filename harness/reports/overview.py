@@ -52,8 +52,8 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     said = "; ".join(
         f"*{name}*, {words[0].lower()}{words[1:]}" for name, each in further.items() if (words := measured(each))
     )
-    notes = (*study.faults, *absent, *failures(study, tasks), *study.clocks(tasks), *study.conditions(tasks), *NOTES)
-    notes = (*notes, *([OTHERS.format(said)] if further else []))
+    notes = [*study.faults, *absent, *failures(study, tasks), *study.clocks(tasks), *study.conditions(tasks), *NOTES]
+    notes += [OTHERS.format(said)] if further else []
     return "\n".join([*blocks, *(f"- {note}" for note in notes)]) + "\n", numbers.table()
 
 
@@ -69,14 +69,13 @@ def for_paper(numbers: Numbers) -> list[Tabular]:
 
 def _compared(numbers: Numbers, task: str) -> Tabular:
     entries = numbers.study.of_task(task)
-    contests = {c.name: one for c in numbers.criteria if (one := numbers.contest(task, c)) is not None}
-    contests = {name: contest for name, contest in contests.items() if name in PRINTED}
-    criteria = [c for c in numbers.criteria if c.name in contests]
+    found = (numbers.contest(task, criterion) for criterion in numbers.criteria if criterion.name in PRINTED)
+    contests = [contest for contest in found if contest is not None]
     alone = len(entries) == 1
     columns: dict[str, list[str]] = {"method": [f"`{entry.method}`" for entry in entries]}
     columns["coverage ↑"] = [share(entry.coverage.value) for entry in entries]
-    for c in criteria:
-        contest = contests[c.name]
+    for contest in contests:
+        c = contest.criterion
         if not (alone or contest.common.enough):
             columns[f"{c.name} rank {ARROWS['lower']}"] = [number(contest.mean_ranks.get(e.method), 2) for e in entries]
             continue
@@ -86,9 +85,9 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
         columns[f"{c.name} {ARROWS[c.better]}"] = [f"**{t}**" if b else t for t, b in zip(texts, best, strict=True)]
     columns["seconds ↓"] = [digits(entry.spent()) for entry in entries]
     taken = [heading.partition(" ")[0] for heading in columns]
-    found = headings(numbers.metrics.values(), "overview", taken)
-    further = {h: m for h, m in found.items() if not m.criterion and m.over == "accepted"}
-    parts, own = _caption(numbers, task, list(contests.values()), alone), []
+    shown = headings(numbers.metrics.values(), "overview", taken)
+    further = {h: m for h, m in shown.items() if not m.criterion and m.over == "accepted"}
+    parts, own = _caption(numbers, task, contests, alone), []
     for heading, metric in further.items():
         values = [number(entry.mean(metric.name).value, 3) for entry in entries]
         if len(set(values) - {DASH}) > 1:

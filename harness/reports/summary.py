@@ -155,8 +155,7 @@ def _standing(numbers: Numbers, entry: Entry, criterion: Criterion) -> str:
     if contest is None or entry.method not in contest.values:
         return DASH
     mean = contest.common.means.get(entry.method)
-    shown = mean is not None and contest.common.enough and not math.isnan(mean.value)
-    text = digits(mean.value) if shown and mean is not None else DASH
+    text = digits(mean.value) if mean is not None and contest.common.enough else DASH
     rank = contest.ranks[entry.method].mean()
     return text if math.isnan(rank) else f"{text}{'*' * (entry.method in contest.best)} [{rank:.2f}]"
 
@@ -173,8 +172,7 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
         common = contest.common
         if common.left_out:
             notes.append(f"{task}: {_listed(common.left_out, 'answer')} too few questions for common means.")
-        several = next((c for c in numbers.criteria if c.name == DIVERSITY), None)
-        other = None if several is None else numbers.contest(task, several)
+        other = next((one for one in numbers.contests.get(DIVERSITY, ()) if one.task == task), None)
         if few := [name for name in (other.common.left_out if other else ()) if name not in common.left_out]:
             notes.append(f"{task}: {_listed(few, 'fill')} too few questions for common means of diversity.")
         notes.append(f"{task}: {_behind_means(numbers, task)}.")

@@ -60,10 +60,9 @@ def _task(numbers: Numbers, task: str, names: Names) -> Compared:
         for entry in numbers.study.of_task(task)
     ]
     left_out = next((contest.common.left_out for contest in found), ())
-    unfilled = [name for c in found if c.criterion.name == DIVERSITY for name in c.common.left_out]
+    unfilled = [n for c in found if c.criterion.name == DIVERSITY for n in c.common.left_out if n not in left_out]
     few = ", ".join(contest.criterion.name for contest in found if not contest.common.enough)
     pairs = table(PAIRS, [row for contest in found for row in _pairs(contest, names)])
-    unfilled = [name for name in unfilled if name not in left_out]
     without = ", ".join(left_out), ", ".join(unfilled)
     return Compared(task, table(columns, rows), *without, few, places(numbers, task, names), pairs)
 

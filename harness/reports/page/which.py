@@ -133,8 +133,7 @@ def places(numbers: Numbers, task: str, names: Names) -> list[tuple[str, Markup]
     lines = []
     for criterion in numbers.criteria if len(numbers.study.of_task(task)) > 1 else ():
         contest = numbers.contest(task, criterion)
-        ranked = [] if contest is None else contest.mean_ranks.dropna().index
-        if contest is None or not len(ranked):
+        if contest is None or not len(ranked := contest.mean_ranks.dropna().index):
             continue
         grouped: dict[str, list[Markup]] = {}
         for name, place in contest.places.items():
