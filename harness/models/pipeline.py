@@ -10,7 +10,7 @@ import copy
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -221,22 +221,19 @@ def _(transformer: ColumnTransformer, flow: ColumnFlow, at: PipelineStep) -> Col
         )
         for name, step, _ in transformer.transformers_
     ]
-    return ColumnFlow(_side_by_side(parts, weights, at), transformer.sparse_output_)
+    return replace(_side_by_side(parts, weights, at), sparse=transformer.sparse_output_)
 
 
 @through.register
 def _(transformer: FeatureUnion, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     parts = [(name, step, flow) for name, step in transformer.transformer_list]
-    found: list[bool] = []
-    columns = _side_by_side(parts, transformer.transformer_weights or {}, at, found)
-    return ColumnFlow(columns, any(found))
+    return _side_by_side(parts, transformer.transformer_weights or {}, at)
 
 
-def _side_by_side(
-    parts: Iterable[tuple[str, Any, ColumnFlow]], weights: Any, at: PipelineStep, found: list[bool] | None = None
-) -> tuple[Column, ...]:
-    """The columns of several transformers, one after another; all are walked through before one that stops it does."""
-    columns: list[Column] = []
+def _side_by_side(parts: Iterable[tuple[str, Any, ColumnFlow]], weights: Any, at: PipelineStep) -> ColumnFlow:
+    """The columns of several transformers, one after another, sparse where any of theirs are; all are walked through
+    before one that stops it does."""
+    flows: list[ColumnFlow] = []
     stopped: UnsupportedError | None = None
     for name, step, flow in parts:
         if not flow.columns:
@@ -248,12 +245,11 @@ def _side_by_side(
         except UnsupportedError as fault:
             stopped = stopped or fault
             continue
-        columns += after.columns
-        if found is not None:
-            found.append(after.sparse)
+        flows.append(after)
     if stopped is not None:
         raise stopped
-    return tuple(columns)
+    columns = tuple(column for after in flows for column in after.columns)
+    return ColumnFlow(columns, any(after.sparse for after in flows))
 
 
 @through.register
