@@ -227,7 +227,7 @@ def _beats(one: str, other: str, measure: str, without: str = "") -> Callable[[N
     def decide(numbers: Numbers) -> Verdict:
         tables = _table_3(numbers, measure, (one, other))
         kept = [table.loc[[place[1] != without for place in table.index]] for table in tables]
-        ours, published = (duel(table, one, other, "higher") for table in kept)
+        ours, published = (duel(table, one, other) for table in kept)
         where = "".join(dict.fromkeys(f", of {place[0]}" for place in kept[0].index))
         return replace(ours, text=f"{ours.text}{where} (published: {published.text})")
 

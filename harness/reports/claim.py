@@ -78,11 +78,11 @@ def wide(numbers: Numbers, tables: Sequence[str], measure: str, side: str = "our
     return pd.concat(parts) if parts else pd.DataFrame()
 
 
-def duel(table: pd.DataFrame, one: str, other: str, better: str) -> Verdict:
-    """Whether one method is better than another in most of the settings that both have; ties are no wins."""
+def duel(table: pd.DataFrame, one: str, other: str) -> Verdict:
+    """Whether one method has more than another in most of the settings that both have; ties are no wins."""
     if not {one, other} <= set(table):
         return Verdict(False, 0, "")
     rows = table[[one, other]].dropna()
-    gaps = (rows[one] - rows[other]) * (1.0 if better == "higher" else -1.0)
+    gaps = rows[one] - rows[other]
     wins, ties = int((gaps > COST_TIE).sum()), int((gaps.abs() <= COST_TIE).sum())
     return Verdict(wins > len(rows) / 2, len(rows), f"better in {wins}, equal in {ties} of {len(rows)} settings")

@@ -158,7 +158,7 @@ def test_methods_are_compared_row_by_row(
 def test_most_settings_are_more_than_half(wins: int, holds: bool) -> None:
     """Of four, in so many of which one method has .9, and else .1, beside .5 of the other: two are half."""
     table = pd.DataFrame({"one": [0.9] * wins + [0.1] * (4 - wins), "other": [0.5] * 4})
-    found = duel(table, "one", "other", "higher")
+    found = duel(table, "one", "other")
     assert (found.holds, found.text) == (holds, f"better in {wins}, equal in 0 of 4 settings")
 
 
