@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,3 +40,13 @@ class Box:
         """Whether the model itself refuses one of some points, cut to the box."""
         low, high = np.array(list(self.ends.values())).reshape(-1, 2).T
         return not self.target.holds(self.classifier, self.frame(np.clip(points, low, high))).all()
+
+
+def every(found: Iterable[bool | None]) -> bool | None:
+    """Whether all hold: False once one does not, after which no other is looked at; None where one is not settled."""
+    settled = True
+    for holds in found:
+        if holds is False:
+            return False
+        settled &= holds is True
+    return True if settled else None

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from harness.core.tolerances import SCORE_SOLVED
-from harness.evaluation.region_box import Box
+from harness.evaluation.region_box import Box, every
 from harness.solvers.silence import silent
 
 NODES = 5_000  # of branch and bound
@@ -20,13 +20,7 @@ def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
     hidden = len(estimator.coefs_) > 1
     if (hidden and estimator.activation != "relu") or estimator.out_activation_ == "exp":
         return None
-    settled = True
-    for weights, constant in margins:
-        found = _worst(box, weights, constant)
-        if found is False:
-            return False
-        settled &= found is True
-    return True if settled else None
+    return every(_worst(box, weights, constant) for weights, constant in margins)
 
 
 def _worst(box: Box, weights: np.ndarray, constant: float) -> bool | None:

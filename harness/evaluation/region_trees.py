@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.core.inputs import Affine
 from harness.core.tolerances import SCORE_TIE
-from harness.evaluation.region_box import Box
+from harness.evaluation.region_box import Box, every
 
 NODES = 100_000  # combinations of leaves looked at
 PROBES = 64  # points at which what was read of the trees is compared with the model's own output
@@ -52,15 +52,10 @@ def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
         near *= max(1.0, foreign.epsilon * (len(trees) + 2) / SCORE_TIE)
     if np.ptp(rest, axis=0).max() > near:
         return None
-    settled = True
-    for weights, constant in margins:
-        forms = np.atleast_2d(weights).T
-        search = _Search(box, trees, forms, rest[0] @ forms + constant, near, single, matrix[0])
-        found = search.run()
-        if found is False:
-            return False
-        settled &= found is True
-    return True if settled else None
+    forms = ((np.atleast_2d(weights).T, constant) for weights, constant in margins)
+    return every(
+        _Search(box, trees, form, rest[0] @ form + constant, near, single, matrix[0]).run() for form, constant in forms
+    )
 
 
 def _read(estimator: Any) -> list[Nodes] | None:
