@@ -218,11 +218,10 @@ class Comparison(OneFile):
             means = means_of(ran[place], self.as_published(ran[place])) if place in ran else {}
             why = _why(ran[place]) if place in ran else UNASKED
             for measure, name in self.measures.items():
-                known = {column: row.get(column, math.nan) for column in (measure, f"{measure}_se")}
                 records.append(
                     {key: row[key] for key in keys}
                     | {"measure": measure, "better": better.get(name, "")}
-                    | {"published": known[measure], "published_se": known[f"{measure}_se"]}
+                    | {"published": row.get(measure, math.nan), "published_se": row.get(f"{measure}_se", math.nan)}
                     | {"why": why, "alone": measure not in row}
                     | means.get(name, {})
                 )
