@@ -247,7 +247,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         invert(basis, d, extra, work, inverse, room)
     for k in range(m):
         basic[basis[k]] = True
-    fresh, pivots, since = True, 0, 0
+    fresh, since = True, 0
     for _ in range(ITERATIONS):
         if fresh:
             y[:] = 0.0
@@ -310,7 +310,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             for k in range(m):
                 if basis[k] < own:
                     moves[basis[k] % d] += solution[k] * (1.0 if basis[k] // d % 2 == 0 else -1.0)
-            return Solution(BEYOND if bound >= upper else OPTIMAL, bound, moves, y, used, pivots, most)
+            return Solution(BEYOND if bound >= upper else OPTIMAL, bound, moves, y, used, most)
         # The basic column goes to the end it violates: multipliers move along this row of the inverse.
         sign = 1.0 if above else -1.0
         row = sign * inverse[leaving]
@@ -356,7 +356,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             most = supports(row, d, points, corners, -row[d], values)
             proof = lagrange(row, free, lines, most)
             if proof > 0.5 * enough:
-                return Solution(INFEASIBLE, np.inf, moves, y, used, pivots, most)
+                return Solution(INFEASIBLE, np.inf, moves, y, used, most)
             before = used
             used = enter(hull, values, -row[d] + PIVOT, used)
             if used > before:
@@ -392,7 +392,6 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         for k in range(m):
             if k != leaving and direction[k] != 0.0:
                 inverse[k] -= direction[k] * inverse[leaving]
-        pivots += 1
         since += 1
         if since >= REFRESH:
             if not invert(basis, d, extra, work, inverse, room):
@@ -400,7 +399,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             since, fresh = 0, True
     most = supports(y, d, points, corners, -np.inf, values)
     bound = max(bound, lagrange(y, columns, lines, most))
-    return Solution(STUCK, bound, moves, y, used, pivots, most)
+    return Solution(STUCK, bound, moves, y, used, most)
 
 
 @njit(cache=True)
@@ -502,7 +501,7 @@ def minimum(hull, used, basis, columns, lines, touches, upper, close):
     wide[:, pieces:] = extra[:, own:]
     for p in range(len(touches)):
         wide[:, p * own : (p + 1) * own] = extra[:, :own]
-    bound, most, pivots, status, rest = -np.inf, np.inf, 0, STUCK, 0.0
+    bound, most, status, rest = -np.inf, np.inf, STUCK, 0.0
     y, moves = np.zeros(len(basis)), np.zeros(d)
     at, new, touching = low[:own].copy(), np.empty(own), np.empty((len(touches), own))
     width = (high[:own] - low[:own]).max()
@@ -510,12 +509,11 @@ def minimum(hull, used, basis, columns, lines, touches, upper, close):
         for p in range(len(touches)):
             touching[p] = np.minimum(np.maximum(at + touches[p] * width, low[:own]), high[:own])
         above = tangents(columns, touching, divided)
-        status, under, moves, multipliers, used, count, support = simplex(
+        status, under, moves, multipliers, used, support = simplex(
             hull, used, basis, divided, Rows(origin, wide), pieces, upper + above
         )
-        pivots += count
         if status == INFEASIBLE:
-            return Solution(status, np.inf, moves, multipliers, used, pivots, support)
+            return Solution(status, np.inf, moves, multipliers, used, support)
         value = lagrange(multipliers, columns, lines, support)
         if value > bound:
             bound, most = value, support
@@ -537,7 +535,7 @@ def minimum(hull, used, basis, columns, lines, touches, upper, close):
         if gap <= close or width <= ROW_MISSED:
             break
         width = max(SHRINK * width, 0.5 * farthest)
-    return Solution(status, bound, moves, y, used, pivots, most)
+    return Solution(status, bound, moves, y, used, most)
 
 
 @njit(cache=True)

@@ -50,7 +50,6 @@ class Solution(NamedTuple):
     moves: np.ndarray  # (d,), in scaled units
     duals: np.ndarray  # (rows,), multipliers
     used: int  # size of the working set
-    pivots: int
     support: float  # greatest product of the duals with a point
 
 
