@@ -488,8 +488,7 @@ def test_a_group_is_served_by_few(question: Any, pipeline: Pipeline) -> None:
     assert "Left out" not in str(group)
     fixed = pose(FRAME, "approved", pipeline, "yes", immutable=list(FRAME.columns[:-1]))
     nobody = str(explain_group(GroupGreedy(t_max=4), fixed, [*people, fine]))
-    assert f"Left out, as the model already says what is wanted of them: {fine}." in nobody
-    assert f"Without a counterfactual: {', '.join(map(str, people))}." in nobody
+    assert nobody.endswith(f".\n\nLeft out, as the model already says what is wanted of them: {fine}.")
     with mock.patch.object(Pool, "explain_groups", autospec=True, side_effect=Pool.explain_groups) as asked:
         explain_group(GroupGreedy(t_max=4), question, people)
     assert [*asked.call_args.args[2]] == ["all"]  # as group=true has it: of the name a generator's seed is made

@@ -47,22 +47,24 @@ class GroupExplained:
         count = line_count(len(self.people), "person").replace("persons", "people")
         head = f"{count}, wanted {target_text(first.problem.target)}: "
         if not self.found.points:
-            return "\n\n".join([f"{head}{(self.detail or str(self.found.status)).rstrip('.')}.", *self._left()])
+            return "\n\n".join([f"{head}{(self.detail or str(self.found.status)).rstrip('.')}.", *self._left_out()])
         proven = ", proven the fewest" if self.found.status is Status.OPTIMAL and not self._faults() else ""
         parts = [f"{head}{line_count(len(self.found.points), 'counterfactual')}{proven}."]
         for place, point in enumerate(self.found.points):
             members = pd.concat([self.people[one].context.factual for one in self.found.members(place)])
             changed, features = self.found.changed[place], first.problem.space.features
             parts.append(explanation_text(place, members, point.row or {}, changed, features))
-        parts += self._left()
+        parts += self._left_out() + self._unserved()
         return "\n\n".join(parts)
 
-    def _left(self) -> list[str]:
+    def _left_out(self) -> list[str]:
+        fine = ", ".join(map(str, self.satisfied))
+        return [f"Left out, as the model already says what is wanted of them: {fine}."] * bool(fine)
+
+    def _unserved(self) -> list[str]:
         left = [one for one in self.people if one not in self.found.assignment]
         none = [one for one in left if one in self.found.uncoverable and self._verdict(one) == "none"]
-        fine = ", ".join(map(str, self.satisfied))
-        parts = [f"Left out, as the model already says what is wanted of them: {fine}."] * bool(fine)
-        parts += [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left)
+        parts = [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left)
         parts += [f"Proven to have none: {', '.join(map(str, none))}."] * bool(none)
         return parts + [f"The checker found {counted(bad)}." for bad in [self._faults()] if bad]
 
