@@ -103,7 +103,7 @@ class Descending:
             if feature.kind is Kind.CATEGORICAL:
                 found[columns] = np.arange(feature.width) == point[columns].argmax()
             elif not feature.numeric:
-                steps = max(len(feature.categories) - 1, 1)
+                steps = feature.steps
                 found[columns] = np.rint(point[columns] * steps) / steps
         return found
 

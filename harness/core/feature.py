@@ -263,6 +263,11 @@ class Feature:
             return tuple(f"{self.name}={value}" for value in self.categories)
         return (self.name,)
 
+    @property
+    def steps(self) -> int:
+        """From its first category to its last, at least 1: what one is worth is 1 / ``steps`` in scaled units."""
+        return max(len(self.categories) - 1, 1)
+
     @cached_property
     def range(self) -> float:
         """Original units in one scaled unit; 1 where the training rows hold a single value."""

@@ -191,7 +191,7 @@ def space_inputs(space: Space) -> tuple[Input, ...]:
         elif feature.kind is Kind.CATEGORICAL:
             inputs.extend(Indicator(feature.name, (value,)) for value in feature.categories)
         else:
-            top = max(len(feature.categories) - 1, 1)
+            top = feature.steps
             ranks = tuple(rank / top for rank in range(len(feature.categories)))
             inputs.append(Lookup(feature.name, feature.categories, ranks))
     return tuple(inputs)

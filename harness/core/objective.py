@@ -249,7 +249,7 @@ def displacement(space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np
         if feature.numeric:
             gap[:] = feature.moved(origins, values)
         elif feature.kind is Kind.ORDINAL:
-            gap[:] = np.abs(feature.codes(values) - feature.codes(origins)) / max(len(feature.categories) - 1, 1)
+            gap[:] = np.abs(feature.codes(values) - feature.codes(origins)) / feature.steps
         else:
             gap[:] = values != origins
     return gaps

@@ -199,7 +199,7 @@ class Space:
             if feature.kind is Kind.CATEGORICAL:
                 encoded[np.arange(len(frame)), columns.start + codes] = 1.0
             else:
-                encoded[:, columns.start] = codes / max(len(feature.categories) - 1, 1)
+                encoded[:, columns.start] = codes / feature.steps
         return encoded
 
     def decode(self, encoded: np.ndarray, like: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -262,7 +262,7 @@ class Space:
             if feature.kind is Kind.CATEGORICAL:
                 high[columns] = np.isin(np.arange(feature.width), codes)
             else:
-                top = max(len(feature.categories) - 1, 1)
+                top = feature.steps
                 low[columns.start], high[columns.start] = codes.min() / top, codes.max() / top
         return low, high
 
@@ -283,7 +283,7 @@ class Space:
                 within |= np.isnan(block[:, 0])
             if feature.kind is Kind.ORDINAL:
                 codes = feature.codes(feature.reachable(factual[feature.name].iloc[0]))
-                within &= np.isin(np.rint(block[:, 0] * max(len(feature.categories) - 1, 1)), codes)
+                within &= np.isin(np.rint(block[:, 0] * feature.steps), codes)
             found.append(within)
         return np.column_stack(found)
 

@@ -103,7 +103,7 @@ def coherent(space: Space, matrix: np.ndarray) -> np.ndarray:
             ones = np.rint(matrix[:, columns])
             ok &= np.isin(ones, (0.0, 1.0)).all(axis=1) & (ones.sum(axis=1) == 1)
         elif not feature.numeric:
-            top = max(len(feature.categories) - 1, 1)
+            top = feature.steps
             rank = np.rint(matrix[:, columns.start] * top)
             ok &= (rank >= 0) & (rank <= len(feature.categories) - 1)
     return ok

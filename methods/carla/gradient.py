@@ -94,7 +94,7 @@ def _grid(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         if feature.kind is Kind.INTEGER:
             steps[place], offsets[place] = 1.0 / feature.range, -feature.scale[0] / feature.range
         elif not feature.numeric:
-            steps[place] = 1.0 / max(len(feature.categories) - 1, 1)
+            steps[place] = 1.0 / feature.steps
     return steps, offsets
 
 

@@ -108,7 +108,7 @@ class _Part:
         if feature.numeric:
             return tuple((end - feature.scale[0]) / feature.range for end in self.ends(span))
         codes = self.values[list(span)]
-        return tuple(codes / max(len(feature.categories) - 1, 1)) if feature.kind is Kind.ORDINAL else int(codes[0])
+        return tuple(codes / feature.steps) if feature.kind is Kind.ORDINAL else int(codes[0])
 
     def least(self, span: Span, cost: Cost, row: Row) -> tuple[float, float, list[tuple[float, float]]]:
         """Of the cheapest of some states its cost and what it adds to a literal; and by how much less, at what price.
@@ -122,7 +122,7 @@ class _Part:
         added = np.zeros(len(codes)) if table is None else table[codes]
         gaps = np.abs(codes - self.values[self.own]).astype(float)
         ordinal = self.feature.kind is Kind.ORDINAL
-        paid = cost(gaps / max(len(self.feature.categories) - 1, 1) if ordinal else np.minimum(gaps, 1.0))
+        paid = cost(gaps / self.feature.steps if ordinal else np.minimum(gaps, 1.0))
         start = int(paid.argmin())
         gain, price = added[start] - added, paid - paid[start]
         better = gain > 0
@@ -190,7 +190,7 @@ class FactualSums:
                 gap = abs(float(value) - float(part.value)) / feature.range
             else:
                 ranks = abs(feature.categories.index(value) - feature.categories.index(part.value))
-                gap = ranks / max(len(feature.categories) - 1, 1) if feature.kind is Kind.ORDINAL else float(ranks > 0)
+                gap = ranks / feature.steps if feature.kind is Kind.ORDINAL else float(ranks > 0)
             total += float(cost(gap)) if gap > COORDINATE_TIE else 0.0
         return total
 

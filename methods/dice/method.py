@@ -372,7 +372,7 @@ def _module(data: Any, model: _Model, dialect: Dialect, problem: Problem) -> Any
         elif feature.kind is Kind.CATEGORICAL:
             to[row, columns.start + int(level)] = 1.0
         else:
-            to[row, columns.start] = int(level) / max(len(feature.categories) - 1, 1)
+            to[row, columns.start] = int(level) / feature.steps
     matrix, shift = torch.from_numpy(to), torch.from_numpy(base)
 
     class Module(torch.nn.Module):  # type: ignore[name-defined]

@@ -301,7 +301,7 @@ def _number(feature: Feature, own: Any, box: tuple[float, float], reach: tuple[f
         shift, unit, value = feature.scale[0], feature.range, float(own)
         low, high = feature.interval(value)
     else:
-        shift, unit = 0.0, float(max(len(feature.categories) - 1, 1))
+        shift, unit = 0.0, float(feature.steps)
         value = float(feature.categories.index(own))
         low, high = np.rint(reach[0] * unit), np.rint(reach[1] * unit)
     integer = feature.kind is not Kind.CONTINUOUS

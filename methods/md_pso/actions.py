@@ -150,7 +150,7 @@ class Actions:
                 falls = points[:, columns.start] < self.origin[owner, columns.start]
                 costs[:, index] *= np.where(falls, *feature.rates)
             else:
-                top = max(len(feature.categories) - 1, 1)
+                top = feature.steps
                 own, codes = (np.rint(x[:, columns.start] * top).astype(int) for x in (self.origin[owner], points))
                 costs[:, index] = feature.charges[own, codes]
         return costs

@@ -235,7 +235,7 @@ class _Axis:
         self.coded = feature.kind in {Kind.BINARY, Kind.CATEGORICAL}
         self.unit = feature.range if feature.numeric else 1.0
         if feature.kind is Kind.ORDINAL:
-            self.unit = float(max(len(feature.categories) - 1, 1))
+            self.unit = float(feature.steps)
 
     def place(self, value: Any) -> float:
         """The library's number for a decoded value."""

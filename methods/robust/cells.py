@@ -363,7 +363,7 @@ class _BallState(_NeighbourhoodState):
             if feature.kind is Kind.CATEGORICAL:
                 row[feature.name] = feature.categories[int(self.categories[f])]
             elif not feature.numeric:
-                top = max(len(feature.categories) - 1, 1)
+                top = feature.steps
                 row[feature.name] = feature.categories[round(feature.categories.index(own) + float(y) * top)]
             elif y != 0 and self.ball_space.grain[f] == ball_kernels.LISTED:
                 row[feature.name] = self.layout.listed(f, float(y))
@@ -395,7 +395,7 @@ def _ball_space(
         elif feature.kind is Kind.CATEGORICAL:
             factual_category[f] = feature.categories.index(own)
         else:
-            top = feature.range if feature.numeric else max(len(feature.categories) - 1, 1)
+            top = feature.range if feature.numeric else feature.steps
             zero = origin[f] if feature.numeric else feature.categories.index(own)
             places.append((np.asarray(listed[1], dtype=float) - zero) / top)
             cells.append(np.asarray(listed[0], dtype=np.int64))

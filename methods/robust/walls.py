@@ -77,7 +77,7 @@ class Walls:
     @staticmethod
     def unit(feature: Feature) -> float:
         """What a coordinate of 1 is, in original units or ranks."""
-        return feature.range if feature.numeric else float(max(len(feature.categories) - 1, 1))
+        return feature.range if feature.numeric else float(feature.steps)
 
     def broken(self, row: Mapping[str, Any], reach: Box) -> int | None:
         """A wall that a row is too near to, the one it is farthest inside of those that are known.
