@@ -378,6 +378,8 @@ def test_metrics_by_name(question: Any, pipeline: Pipeline) -> None:
         measure(explanations[0], ["l3"])
     with pytest.raises(HarnessError, match="there is no metric 'gowr'; did you mean 'gower'"):
         measure(explanations[0], ["gowr"])
+    with pytest.raises(HarnessError, match="there is no metric 'distanc/gower'; did you mean 'gower'"):
+        measure(explanations[0], ["distanc/gower"])
     with pytest.raises(HarnessError, match="does not know its factual"):
         measure(Explanation((Answer(Status.GAVE_UP),)), ["l1"])
 

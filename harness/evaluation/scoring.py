@@ -36,6 +36,7 @@ COUNTS = (
     "requested", "returned", "valid", "accepted", "coverage", "filled", "optimal", "gap", "seconds", "cpu_seconds",
     "model_seconds", "peak_mib", "fit_seconds", "late", "impossible",
 )  # fmt: skip
+SOUND = (ACCEPTED, "late")  # verdicts on counterfactuals that are as claimed, whenever they came
 NEAREST = "nearest/"  # before the name of a metric: of the nearest accepted counterfactual alone
 GOWER = Objective((Term("gower"),), costed=False)
 
@@ -221,7 +222,7 @@ def group_table(run: StoredRun) -> pd.DataFrame:
     table = []
     for line in run.groups():
         used, bound = len(points.get(line["group"], ())), line["bound"]
-        covered = sum(verdicts.get(factual) in {ACCEPTED, "late"} for factual in line["factuals"])
+        covered = sum(verdicts.get(factual) in SOUND for factual in line["factuals"])
         lost = sum(verdicts.get(factual, "none") == "none" for factual in line["uncoverable"])
         holds = {verdicts.get(factual, "none") for factual in line["factuals"]} <= {ACCEPTED, "late", "none"}
         found, settled = used > 0, line["status"] in {Status.OPTIMAL, Status.INFEASIBLE}
@@ -275,7 +276,7 @@ def _counts(
 ) -> dict[str, Any]:
     rows = [row for row, _ in judged]
     accepted = sum(verdict["verdict"] == ACCEPTED for _, verdict in judged)
-    proven = sum(row["status"] == Status.OPTIMAL and v["verdict"] in {ACCEPTED, "late"} for row, v in judged)
+    proven = sum(row["status"] == Status.OPTIMAL and v["verdict"] in SOUND for row, v in judged)
     spent = float(rows[0]["seconds"])
     gaps = [
         row["objective"] - row["bound"] for row in rows if row["objective"] is not None and row["bound"] is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.fuzz import NASTY
+from support.fuzz import NASTY, SECONDS
 
 from harness.core.errors import HarnessError
 from harness.data import Dataset
@@ -252,7 +254,17 @@ def test_anything_is_a_dataset_or_a_sentence(case: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error")
-@given(cases())
-@settings(max_examples=10_000, **EASY)
-def test_anything_at_length(case: dict[str, Any]) -> None:
-    check(case)
+def test_anything_at_length(record_property: Callable[[str, object], None]) -> None:
+    """As many cases as there are seconds for are tried, and told."""
+    began, tried = time.monotonic(), 0
+
+    @given(cases())
+    @settings(max_examples=10_000, **EASY)
+    def ask(case: dict[str, Any]) -> None:
+        nonlocal tried
+        if time.monotonic() - began < SECONDS:
+            tried += 1
+            check(case)
+
+    ask()
+    record_property("cases", tried)
