@@ -12,6 +12,7 @@ from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Target
 from harness.core.tolerances import CLAIM, COORDINATE_TIE, DECODING, LIMIT_MET
 from harness.core.wording import BROKEN
+from harness.evaluation.covers import differing
 from harness.evaluation.weights import withstands
 from harness.store.run import StoredRun
 
@@ -129,8 +130,7 @@ def line_faults(
     before: list[tuple[Mapping[str, Any], set[str]]] = []
     for point, values in enumerate(line["points"]):
         sharing = [row for row in members if row["row"] is not None and row["point"] == point]
-        differing = (_differing(origins[row["factual"]], row["row"]) for row in sharing)
-        changed = set[str]().union(*differing)
+        changed = set[str]().union(*(differing(origins[row["factual"]], row["row"]) for row in sharing))
         if len(changed) > most:
             wrong |= {row["factual"]: "beyond its limits" for row in sharing}
         elif not changed <= set(line["changed"][point]) or any(row["row"] != values for row in sharing):
@@ -143,7 +143,7 @@ def line_faults(
     holds = target.holds(asked.classifier, space.frame(real)) if real else ()
     for factual in line["uncoverable"]:
         for point, valid in zip(real, holds, strict=True):
-            near = valid and len(_differing(origins[factual], point)) <= most
+            near = valid and len(differing(origins[factual], point)) <= most
             if near and not _forbidden(space, origins[factual], point):
                 wrong[factual] = WORSE
     return wrong
@@ -168,12 +168,8 @@ def _miscounted(
     """Whether factuals change more or fewer features in total than the group's line says, or fewer than its bound."""
     claimed, bound = line.get("total_change"), line.get("total_change_bound")
     served = [row for row in members if row["row"] is not None]
-    total = sum(len(_differing(origins[row["factual"]], row["row"])) for row in served)
+    total = sum(len(differing(origins[row["factual"]], row["row"])) for row in served)
     return (claimed is not None and abs(total - claimed) > CLAIM) or (bound is not None and bound > total + CLAIM)
-
-
-def _differing(origin: Mapping[str, Any], row: Mapping[str, Any]) -> set[str]:
-    return {name for name, value in origin.items() if not same(row.get(name), value)}
 
 
 def examine(

@@ -19,6 +19,7 @@ from harness.core.objective import Objective, tolerance
 from harness.core.space import Space
 from harness.core.tolerances import LIMIT_MET
 from harness.core.wording import HOLDS
+from harness.evaluation.covers import Cover, cheaper, differing
 from harness.evaluation.scoring import owns_nothing, reason
 from harness.store.codec import to_plain
 from harness.store.run import StoredRun, model_of
@@ -42,17 +43,26 @@ class Found:
     """The counterfactuals of some runs that the model and the constraints of their questions take, by question."""
 
     points: dict[str, list[Point]] = field(default_factory=dict)
+    covers: dict[frozenset[str], list[Cover]] = field(default_factory=dict)  # of groups, by their questions
 
     def add(self, run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> None:
         """Take in a run's; late and repeated ones contradict a proof as well as others do."""
         fine = {
             (v["factual"], v["ce"]): v for v in verdicts if v.get("valid") and not v["incoherent"] + v["violations"]
         }
-        asked = questions(run)
-        for row in run.rows():
-            if verdict := fine.get((row["factual"], row["ce"])):
-                known = _withstands(run.objective, verdict)
-                self.points.setdefault(asked[row["factual"]], []).append(Point(run.label, row["row"], known))
+        asked, rows = questions(run), [row for row in run.rows() if (row["factual"], row["ce"]) in fine]
+        for row in rows:
+            known = _withstands(run.objective, fine[row["factual"], row["ce"]])
+            self.points.setdefault(asked[row["factual"]], []).append(Point(run.label, row["row"], known))
+        origins = run.factuals()[0].to_dict("index") if (lines := run.groups()) else {}
+        for line in lines:
+            served = {
+                asked[row["factual"]]: (row["point"], differing(origins[row["factual"]], row["row"]))
+                for row in rows
+                if row["factual"] in line["factuals"]
+            }
+            people = frozenset(asked[factual] for factual in line["factuals"])
+            self.covers.setdefault(people, []).append(Cover(run.label, served))
 
     def against(self, run: StoredRun, whole: bool = True) -> tuple[list[str], int]:
         """Sentences about proofs of a run that a point contradicts; and how many proofs there were points against.
@@ -60,9 +70,9 @@ class Found:
         Looked at are lower bounds on the objective of a question's first answer, and proofs that it has none, of which
         each point is an instance that keeps to the method's own limits and equations. What it proves of points that
         withstand perturbations is held against those that are known to withstand as much. What a method proves of
-        another domain of its own, of a group, or of a set of several answers at once is no statement about other
-        methods' points; nor is, where people who have what is wanted were asked, what it proves of them: they are no
-        answer to themselves.
+        another domain of its own, or of a set of several answers at once is no statement about other methods' points;
+        nor is, where people who have what is wanted were asked, what it proves of them: they are no answer to
+        themselves. What it proves of a group is held against how others serve the same group.
         Not ``whole``: not proofs that a question has no counterfactual at all, which the tables of a study tell, nor
         those within hulls, each of which is a program of seconds.
         """
@@ -72,7 +82,9 @@ class Found:
         objective = claim or Objective(())
         if not whole and HULL in {term.name for term in (*objective.terms, *(e.term for e in objective.limits))}:
             return [], 0
-        if run.groups() or _of_sets(run.meta) or not proven:
+        if lines := run.groups():
+            return self._against_groups(run, lines)
+        if _of_sets(run.meta) or not proven:
             return [], 0
         (frame, _), asked, imposed = run.factuals(), questions(run), run.equations if objective.causal else ()
         said, held = [], 0
@@ -89,6 +101,25 @@ class Found:
                 least = f"that no objective is below {bound:.9g}, and {whose} reaches {value:.9g}"
                 none = f"{NONE}, and {whose} has one"
                 said.append(f"it proves of question {row['factual']} {least if math.isfinite(bound) else none}")
+        return said, held
+
+    def _against_groups(self, run: StoredRun, lines: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
+        """As ``against``, of how few points serve groups, and of people of whom nothing does."""
+        claim, asked, said, held = run.objective, questions(run), list[str](), 0
+        if claim is None or claim.domain:
+            return [], 0
+        most = min((limit.most for limit in claim.limits if limit.term.name == "l0"), default=math.inf)
+        (frame, _), nothing = run.factuals(), replace(claim, terms=())
+        for line in lines:
+            people = frozenset(asked[factual] for factual in line["factuals"])
+            told = [cheaper(line, asked, most, cover) for cover in self.covers.get(people, ())]
+            held += line["bound"] is not None and any(wrong is not None for wrong in told)
+            said += [f"it proves of group {line['group']} {wrong[0]}" for wrong in told if wrong][:1]
+            for factual in line["uncoverable"]:
+                points = self.points.get(asked[factual], ())
+                held += bool(points)
+                if near := points and _nearer(nothing, (), run.space, frame.loc[[factual]], points, math.inf):
+                    said.append(f"it proves of question {factual} {NONE} within its limits, and {near[0]} has one")
         return said, held
 
 

@@ -210,8 +210,40 @@ def test_what_is_valid_under_as_many_weights_contradicts_a_proof_of_them(
 
 def test_proofs_of_groups_are_not_about_a_single_person(tmp_path: Path) -> None:
     group = proving(tmp_path, 0.55, NEAREST)
-    group.append_group({"group": "all", "factuals": [0], "points": []})
+    group.append_group({"group": "all", "factuals": [0], "points": [], "bound": 1.0, "uncoverable": []})
     assert proofs.contradicted([(group, []), (point := rival(tmp_path, 80.0), checker.verdicts(point))]) == ([], 0)
+
+
+def grouped(folder: Path, incomes: tuple[float, ...], method: str, **line: Any) -> StoredRun:
+    """A run about two people of 30 and 30.5 thousand a year, given the first income and the last; or nobody is."""
+    people = loans.rows((30.0, 30, "no", "school", "clerk"), (30.5, 30, "no", "school", "clerk"))
+    found = [None, None] if not incomes else [earning(incomes[0]), earning(incomes[-1])]
+    run = started(folder, loans.problem, people, found, method=method)
+    run.put_objective(Objective((Term("l0"),), limits=(Limit(Term("l0"), 1),)))
+    rows = [row | {"point": place % max(len(incomes), 1)} for place, row in enumerate(run.rows())]
+    (run.path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    points = [earning(income) for income in incomes]
+    run.append_group(
+        {"group": "all", "factuals": [0, 1], "points": points, "bound": None, "uncoverable": [], "status": "FOUND"}
+        | {"changed": [["income"]] * len(points)}
+        | line
+    )
+    return run
+
+
+def test_the_fewest_points_of_a_group_are_held_against_who_serves_it_by_fewer(tmp_path: Path) -> None:
+    proof, one = grouped(tmp_path, (80.0, 90.0), "exact", bound=2.0), grouped(tmp_path, (70.0,), "rival")
+    wrong = "it proves of group all that no fewer than 2 points serve it, and loans/tree/rival serves it by 1"
+    assert told(proof, one) == ([f"loans/tree/exact: {wrong}"], 1)
+    assert told(proof, grouped(tmp_path, (70.0, 80.0), "other")) == ([], 1)
+    assert told(proof, grouped(tmp_path, (40.0,), "refused")) == ([], 1)  # by what the model refuses
+
+
+def test_whom_nothing_serves_is_held_against_every_point_within_the_limits(tmp_path: Path) -> None:
+    proof = grouped(tmp_path, (), "exact", bound=0.0, uncoverable=[0, 1], status="INFEASIBLE")
+    wrong = "that there is no counterfactual within its limits, and loans/tree/rival has one"
+    assert told(proof, rival(tmp_path, 80.0)) == ([f"loans/tree/exact: it proves of question 0 {wrong}"], 1)
+    assert told(proof, rival(tmp_path, 80.0, years=31)) == ([], 1)  # changes two features
 
 
 def test_late_points_contradict_a_proof_as_well(tmp_path: Path) -> None:

@@ -29,13 +29,13 @@ MEMBER = {**loans.factual.to_dict("records")[0], "member": "yes"}  # invalid, fo
 
 
 def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list[Any], **settings: Any) -> StoredRun:
-    """A finished, judged and scored cell: one factual an answer, all the same row; None for none, or an answer
-    as a method gives it. ``options`` are those of the method, ``paths`` the metrics."""
+    """A finished, judged and scored cell: one factual an answer, a row of ``factual`` each or all the same; None for
+    none, or an answer as a method gives it. ``options`` are those of the method, ``paths`` the metrics."""
     scored = {"metrics": {"names": settings.pop("paths", PATHS)}}
     names = {"dataset": "loans", "model": "tree", "method": "ours"}
     names |= {key: settings.pop(key) for key in names if key in settings}
     cell = StoredRun(folder / "answers" / "-".join([*names.values(), settings.pop("fingerprint", "0")]))
-    factuals = pd.concat([factual] * len(answers)).set_axis(range(len(answers)))
+    factuals = (factual if len(factual) > 1 else pd.concat([factual] * len(answers))).set_axis(range(len(answers)))
     targets = dict.fromkeys(factuals.index, problem.target)
     config = {"method": {"margin": 1e-6} | settings.pop("options", {}), "time_limit": 5, **settings}
     meta = {**names, "n_counterfactuals": 1, "seed": 0, "data_sha256": "abc", "environment": MACHINE, "config": config}
