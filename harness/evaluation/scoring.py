@@ -58,8 +58,8 @@ def score(
     problems
         The problem of each factual, by id.
     population
-        Which answers the metrics see: ``accepted``, or ``returned`` (all, as some papers average them). Metrics of
-        what comes back (``over="returned"``) see all that were returned.
+        Which answers the metrics see: ``accepted``; or, as some papers average them, ``returned`` (all) or ``valid``
+        (by the model, permitted or not). Metrics of what comes back (``over="returned"``) see all that were returned.
 
     Raises
     ------
@@ -135,6 +135,13 @@ def _accepted(verdict: Mapping[str, Any]) -> bool:
     return verdict["verdict"] == ACCEPTED
 
 
+KEPT = {
+    "accepted": _accepted,
+    "returned": _coherent,
+    "valid": lambda verdict: verdict["valid"] and _coherent(verdict),  # permitted or not, in time or not
+}
+
+
 class _Measures:
     """The metrics of a run, and those of them that failed."""
 
@@ -159,7 +166,7 @@ class _Measures:
             [question.answers() for question in questions],
             lambda rows: pd.DataFrame(rows, columns=space.index, dtype=object),
         )
-        kept = _coherent if self.population == "returned" else _accepted
+        kept = KEPT[self.population]
         seen = together([question.answers(kept) for question in questions], space.frame)
         nearest = together([question.nearest(space) for question in questions], space.frame)
         known = {

@@ -425,5 +425,6 @@ CLAIMS = {
         "section 3, on Table 4",
         2,
         _doubles,
+        "an exact search, another algorithm",
     ),
 }

@@ -15,11 +15,15 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not tested enough"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds in the settings at hand, how many these are, and the number behind it."""
+    """Whether a claim holds in the settings at hand, how many these are, and the number behind it.
+
+    ``refuted``: by one of them, whatever those say that are lacking.
+    """
 
     holds: bool
     settings: int
     text: str
+    refuted: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,18 +40,23 @@ class Claim:
         Of how many settings (rows, data sets, steps) it speaks: with fewer it is not decided.
     decide
         The verdict, from the numbers by table.
+    instead
+        What stands here for that of which the paper speaks, which leaves the claim open; empty where it is the same.
     """
 
     sentence: str
     place: str
     settings: int
     decide: Callable[[Numbers], Verdict]
+    instead: str = ""
 
 
 def decided(claim: Claim, numbers: Numbers) -> tuple[str, str]:
     """One of the words above, and the number behind it."""
     found = claim.decide(numbers)
-    if found.settings < claim.settings:
+    if claim.instead and found.settings:
+        return OPEN, f"of {claim.instead}: {found.text}"
+    if found.settings < claim.settings and not found.refuted:
         return OPEN, f"{found.settings} of {claim.settings} settings{f': {found.text}' if found.settings else ''}"
     return (HOLDS if found.holds else FAILS), found.text
 

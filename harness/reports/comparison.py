@@ -85,7 +85,7 @@ def _why(run: StoredRun) -> str:
 
 COLUMNS = (
     "measure", "better", "published", "published_se", "ours", "ours_se", "n", "difference", "difference_se",
-    "accepted", "accepted_se", "accepted_n", "filled", "factuals", "why", "alone",
+    "accepted", "accepted_se", "accepted_n", "filled", "factuals", "why", "alone", "rival", "given",
 )  # fmt: skip
 EXPLAINED = (
     "*ours*: averaged over factuals as in the paper; *difference*: ours − published, in brackets in standard errors of "
@@ -127,6 +127,12 @@ class Comparison(OneFile):
         Whether models and questions are the paper's own, so that a proven optimum answers what was asked there.
     most
         By measure, the most that a mean of it can be, whatever the counterfactuals are.
+    own
+        The published names of the paper's own methods; empty where all are.
+    better
+        Which way is better (``higher`` or ``lower``), of measures that no metric of a run is.
+    given
+        By measure, the methods that have it by definition.
     """
 
     title: str
@@ -141,6 +147,9 @@ class Comparison(OneFile):
     notes: tuple[str, ...] = ()
     exact: bool = False
     most: Mapping[str, Callable[[StoredRun], float]] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
+    better: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = self.compare(found)
@@ -204,11 +213,10 @@ class Comparison(OneFile):
 
         Columns: the keys, ``measure``, ``better``; ``published`` and ``ours`` (mean in the paper's population), each
         with ``_se``; ``n``, the factuals behind ours; ``accepted`` with its ``_se`` and ``_n``, the mean over accepted
-        ones only; ``filled`` and ``factuals``; ``why`` there is nothing of ours; ``alone``, whether
-        nothing is published beside it; ``difference``, and
-        ``difference_se`` in standard errors of both.
+        ones only; ``filled`` and ``factuals``; ``why`` there is nothing of ours; ``alone``, ``rival`` and ``given`` as
+        ``registry.Table`` has them; ``difference``, and ``difference_se`` in standard errors of both.
         """
-        keys, better = list(self.keys), directions(found)
+        keys, better = list(self.keys), directions(found) | self.better
         table = published(self.file, dtype=dict.fromkeys(keys, str)).to_dict("records")
         ran = self._ran(found)
         rows = {self._translated(row): row for row in table}
@@ -223,6 +231,8 @@ class Comparison(OneFile):
                     | {"measure": measure, "better": better.get(name, "")}
                     | {"published": row.get(measure, math.nan), "published_se": row.get(f"{measure}_se", math.nan)}
                     | {"why": why, "alone": measure not in row}
+                    | {"given": row.get("method") in self.given.get(measure, ())}
+                    | {"rival": bool(self.own) and row.get("method") not in self.own}
                     | means.get(name, {})
                 )
         lines = pd.DataFrame(records, columns=[*keys, *COLUMNS])

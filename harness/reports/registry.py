@@ -53,8 +53,9 @@ class Table(Protocol):
         """Of the frame that ``build`` gives, one number a row: columns of keys, ``measure``, ``published``, ``ours``.
 
         Beside them, where they are known, what ``harness.reports.verdict`` takes; ``why`` there is no number of ours;
-        ``alone``, whether one of ours has nothing published beside it, and is shown; and ``of`` and ``published_of``,
-        out of how many a count is.
+        ``alone``, whether one of ours has nothing published beside it, and is shown; ``rival``, whether the method is
+        not the paper's own; ``given``, whether ours is set or assigned, not measured, so that nothing can differ; and
+        ``of`` and ``published_of``, out of how many a count is.
 
         Without a column ``published`` where nothing is published.
         """

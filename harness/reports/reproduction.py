@@ -38,21 +38,26 @@ from harness.store.run import StoredRun, method_of
 CLAIMS = "Claims"  # the heading above them
 HEAD = (
     "table", "results", "questions asked", "as printed", "agree", "undecided", "differ: ours worse", "ours better",
-    "neither", "no answer", "not run", "costs", "published / ours, median", "proven wrong",
+    "neither", "rivals: worse", "better", "no answer", "not run", "costs", "published / ours, median", "proven wrong",
 )  # fmt: skip
-COUNTED = (AS_PRINTED, AGREES, UNDECIDED, WORSE, BETTER, DIFFERS, NO_ANSWER, NOT_RUN)  # in the order of the columns
-QUESTIONS, LAST_RESULT, COSTS = 2, 10, 11  # columns
+OF_RIVALS = {WORSE: f"{WORSE}, of a rival", BETTER: f"{BETTER}, of a rival"}
+COUNTED = (
+    AS_PRINTED, AGREES, UNDECIDED, WORSE, BETTER, DIFFERS, *OF_RIVALS.values(), NO_ANSWER, NOT_RUN,
+)  # fmt: skip  # in the order of the columns
+QUESTIONS, LAST_RESULT, COSTS = 2, 12, 13  # columns
 LEGEND = (
     f"Results: {MARKS[AS_PRINTED]} as printed; {MARKS[AGREES]} agrees: the 95 % interval of the difference holds 0, "
     f"which is at most 25 % of the larger (where no error is published: {NEAR:.0%}, whatever the interval), with as "
     f"many questions as the paper or {ENOUGH}; {MARKS[UNDECIDED]} undecided: the interval holds 0, but the rest does "
-    f"not, or ours has one question where the paper has more; {MARKS[WORSE]}, "
-    f"{MARKS[BETTER]} differs, ours worse or better by the paper's own criterion; {MARKS[DIFFERS]} differs, without a "
+    f"not, ours has one question where the paper has more, or the clock stopped ours; {MARKS[WORSE]}, "
+    f"{MARKS[BETTER]} differs, ours worse or better by the paper's own criterion (the same method here, be it the "
+    f"paper's own or a rival, beside what is printed of it); {MARKS[DIFFERS]} differs, without a "
     f"better way, as a single drawn group has none; {MARKS[NO_ANSWER]} was asked here, and has no answer; "
-    f"{MARKS[NOT_RUN]} not run. In brackets what is published. Costs (seconds, iterations, early stops) "
-    "have no verdict but a ratio, published / ours: machines, solvers and limits differ. Proven wrong: counterfactuals "
-    "that the authors' own model refuses or that an accepted one is nearer than, and means that counterfactuals which "
-    "all change something cannot have."
+    f"{MARKS[NOT_RUN]} not run; without a mark what is set or assigned, not measured, which counts nowhere. In "
+    "brackets what is published. Costs (seconds, iterations, early stops) have no verdict but a ratio, published / "
+    "ours: machines, solvers and limits differ; of what the clock stopped here there is none. Proven wrong: "
+    "counterfactuals that the authors' own model refuses or that an accepted one is nearer than, and means that "
+    "counterfactuals which all change something cannot have."
 )
 
 
@@ -164,7 +169,8 @@ def write(home: Path) -> str:
         f"Kept from the page before, which has more of them: {', '.join(kept)}.\n" if kept else "",
         _uncovered(known),
         f"## {CLAIMS}\n",
-        "What the papers themselves say, with the place; those that do not hold here come first.\n",
+        "What the papers themselves say, with the place; those that do not hold here come first. That one method is "
+        "better than another holds where it is in more than half of the settings.\n",
         markup.markdown(["claim", "where", "here", "number"], claims),
         *(f"## {known[name].title}\n\n{each.text}\n" for name, each in shown.items()),
         _figures(home),
@@ -230,13 +236,13 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
         impossible = [printed_at(row, _keys(cells)) in excluded for row in cells.to_dict("records")]
         cells = cells.assign(better=cells["better"].mask(impossible, ""))
     costs = cells["measure"].map(lambda measure: measure.partition(",")[0] in table.costs)
-    results = cells.loc[~costs].to_dict("records")
+    results = [row for row in cells.loc[~costs].to_dict("records") if not _is(row, "given")]
     words = [verdict(row, table.asked) for row in results]
-    count = Counter(words)
-    ratios = pd.Series([_ratio(row) for row in cells.loc[costs].to_dict("records")], dtype=float)
+    count = Counter(
+        OF_RIVALS.get(word, word) if _is(row, "rival") else word for row, word in zip(results, words, strict=True)
+    )
     row = [f"{name}: {table.title}", len(results), sum(map(_asked, found)), *(count[word] for word in COUNTED)]
-    beside = f"{ratios.notna().sum()} of {len(ratios)}" if len(ratios) else markup.DASH
-    row += [beside, markup.digits(ratios.median()), f"{len(wrong)} of {judged}" if judged else markup.DASH]
+    row += [*_priced(cells.loc[costs]), f"{len(wrong)} of {judged}" if judged else markup.DASH]
     notes = [note for note in re.findall(r"^- .+$", text, flags=re.MULTILINE) if not ELSEWHERE.search(note)]
     for name, kind in (("No answer", NO_ANSWER), ("Not run", NOT_RUN)):
         told = (
@@ -254,6 +260,20 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
         "\n".join(dict.fromkeys(notes)),
     ]
     return Section([str(cell) for cell in row], "\n\n".join(part.strip("\n") for part in parts if part)), frame
+
+
+def _priced(costs: pd.DataFrame) -> list[str]:
+    """How many costs stand beside ours; and by measure the median of the ratios that there are."""
+    if costs.empty:
+        return [markup.DASH, markup.DASH]
+    ratios = costs.assign(ratio=[_ratio(row) for row in costs.to_dict("records")]).groupby("measure", sort=False)
+    medians = ratios["ratio"].median().dropna()
+    said = "; ".join(f"{measure.replace('_', ' ')} {markup.digits(value)}" for measure, value in medians.items())
+    return [f"{costs['ours'].notna().sum()} of {len(costs)}", said or markup.DASH]
+
+
+def _is(row: Mapping[str, Any], what: str) -> bool:
+    return not missing(row.get(what)) and bool(row[what])
 
 
 def _keys(lines: pd.DataFrame) -> list[str]:
@@ -342,8 +362,8 @@ def _published(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratio(row: Mapping[str, Any]) -> float:
-    """Published / ours of a cost; NaN where either is none, or a count of stops."""
-    if missing(row["ours"]) or not missing(row.get("of")) or not float(row["ours"]):
+    """Published / ours of a cost; NaN where either is none, a count of stops, or what the clock stopped."""
+    if missing(row["ours"]) or not missing(row.get("of")) or not float(row["ours"]) or _is(row, "stopped"):
         return math.nan
     return float(row["published"]) / float(row["ours"])
 
@@ -377,7 +397,11 @@ def entry(row: Mapping[str, Any], table: registry.Table) -> str:
         return "" if missing(row["ours"]) else ours
     if not missing(row.get("of")):
         return f"{ours} of {_plain(row['of'])} ({published} of {_plain(row['published_of'])})"
+    if _is(row, "given") and not missing(row["ours"]):
+        return f"{ours} ({published})"
     if row["measure"].partition(",")[0] in table.costs:
+        if _is(row, "stopped"):
+            return f"≥ {ours} ({published})"
         ratio = _ratio(row)
         return f"{ours} ({published})" if math.isnan(ratio) else f"{ours} ({published}; {markup.digits(ratio)}×)"
     word = verdict(row, table.asked)
@@ -400,16 +424,18 @@ def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:
     rows = [[_first(cell) for cell in each.row[3 : COSTS + 1]] for each in shown]
     priced = sum(int(each.row[COSTS].partition(" of ")[2] or 0) for each in shown)
     wrong = sum(int(each.row[-1].partition(" of ")[0]) for each in shown if each.row[-1] != markup.DASH)
-    printed, agree, undecided, worse, better, neither, silent, unrun, costs = (
+    printed, agree, undecided, worse, better, neither, rivals_worse, rivals_better, silent, unrun, costs = (
         sum(row[i] for row in rows) for i in range(len(COUNTED) + 1)
     )
-    ran = printed + agree + undecided + better + worse + neither
+    differ = worse + better + neither + rivals_worse + rivals_better
+    ran = printed + agree + undecided + differ
     claimed = Counter(claim[2] for claim in claims)
     return (
         f"Of {ran + silent + unrun} comparisons with published results in {len(rows)} tables (what is asked of the "
         f"authors' models and of ours, or in two ways, counts twice), {ran} were regenerated: {printed} come out as "
-        f"printed, {agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is worse in "
-        f"{worse}, better in {better}); of {silent} the method has no answer here, and {unrun} were not run. In "
+        f"printed, {agree} agree, {undecided} are undecided, and {differ} differ (of the papers' own methods ours is "
+        f"worse in {worse}, better in {better}; of their rivals in {rivals_worse} and {rivals_better}); of {silent} "
+        f"there is no answer here, and {unrun} were not run. In "
         f"{wrong} places a printed counterfactual or mean is proven wrong. Of {priced} costs {costs} stand beside "
         f"ours. Of the papers' claims, {claimed[FAILS]} do not hold here, {claimed[HOLDS]} hold, and {claimed[OPEN]} "
         "are not tested enough."

@@ -28,13 +28,15 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
 
     Two numbers agree where the 95 % interval of their difference holds 0 and it is at most a quarter of the larger (of
     a number without a published error: a tenth, whatever the interval), with as many questions as the paper asked, or
-    20. Where the interval holds 0 but one of the others fails, or there is one question, it is undecided.
+    20. Where the interval holds 0 but one of the others fails, there is one question, or the clock stopped a search of
+    ours, it is undecided.
 
     Parameters
     ----------
     row
         ``published`` and ``ours``; where they are known ``published_se``, ``ours_se``, ``n`` (the questions behind
-        ours), ``better`` (``higher`` or ``lower``), and ``why`` there is no number.
+        ours), ``better`` (``higher`` or ``lower``), ``stopped`` (whether the clock ended ours before its answer was
+        final), and ``why`` there is no number.
     asked
         Questions behind the published number.
 
@@ -45,12 +47,16 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
     ('agrees', 'undecided', 'agrees')
     >>> verdict(row | {"ours": 14.0, "ours_se": 3.0}, 30), verdict(row | {"ours": 14.0}, 30)
     ('undecided', 'differs')
+    >>> verdict(row | {"ours": 10.0, "stopped": True}, 30)
+    'undecided'
     """
     published, ours = _number(row["published"]), _number(row["ours"])
     if missing(row["ours"]):
         return NOT_RUN if missing(row.get("why")) or row["why"] == UNASKED else NO_ANSWER
     if published is None or ours is None:
         return AS_PRINTED if str(row["published"]).strip() == str(row["ours"]).strip() else DIFFERS
+    if stopped(row):
+        return UNDECIDED
     if rounds_to(ours, published):
         return AS_PRINTED
     if not missing(row.get("n")) and float(row["n"]) < min(asked, 2):
@@ -69,6 +75,11 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
     if better not in ("higher", "lower"):
         return DIFFERS
     return BETTER if (gap > 0) == (better == "higher") else WORSE
+
+
+def stopped(row: Mapping[str, Any]) -> bool:
+    """Whether the clock ended ours before it was final."""
+    return not missing(row.get("stopped")) and bool(row["stopped"])
 
 
 def missing(value: Any) -> bool:

@@ -86,13 +86,18 @@ def test_a_claim_is_of_as_many_settings_as_are_published() -> None:
     }.items()}  # fmt: skip
     third, groups, models = rows["ce_ocl_table3"], rows["column_generation_tables4_9"], rows["robust_tables1_2"]
     settings = {name: claim.settings for name, claim in CLAIMS.items()}
+    regions = pd.read_csv(stored.PUBLISHED / "robust_tables1_2.csv").query("table == 1")
+    trees = int(regions["model"].isin(("dt", "rf", "gbm")).sum())
     assert settings.pop("ce_ocl_valid") == third + rows["ce_ocl_table2"]
-    assert settings.pop("ce_ocl_dice_categorical_proximity") == third / 2  # two of four data sets have categories
+    assert settings.pop("ce_ocl_best") == rows["ce_ocl_table2"]
+    categorical = {"ce_ocl_near_zero"} | {name for name in settings if "_categorical_" in name}
+    assert {settings.pop(name) for name in categorical} == {third / 2}  # two of four data sets have categories
     assert settings.pop("ce_ocl_dice_sparsity_diversity") == third * 3 / 4  # without COMPAS
     assert {settings.pop(name) for name in list(settings) if name.startswith("ce_ocl")} == {third}
     assert settings == {
         "robust_valid": rows["robust_table3"], "robust_rival": rows["robust_table3"],
-        "robust_invalid": rows["robust_table3"] / 2, "robust_larger": models, "robust_ball": models, "robust_leaf": 1,
+        "robust_invalid": rows["robust_table3"] / 2, "robust_larger": models, "robust_ball": models,
+        "robust_leaf": trees,
         "cg_proven": groups, "cg_faster": groups - 4, "scorecard_doubles": 2,
         "pso_near": rows["pso_table2"] - 1, "pso_lsvt": 1, "pso_sparse": rows["pso_table2"],
         "pso_coverage": rows["pso_table2"],
@@ -181,13 +186,14 @@ def test_validity_is_that_of_all_tables(validity: float, word: str) -> None:
     numbers = {"ce_ocl_table2": second, "ce_ocl_table3": third}
     whole = 24 if word == HOLDS else 23
     where = "ce_ocl_table2{0}, ce_ocl_table3{0}"
-    assert decided(CLAIMS["ce_ocl_valid"], numbers) == (word, f"1.00 in {whole} of 24 rows of {where.format('')}")
+    why = ": what the model refuses is not returned"
+    assert decided(CLAIMS["ce_ocl_valid"], numbers) == (word, f"1.00 in {whole} of 24 rows of {where.format('')}{why}")
     assigned = {f"{name}_published": frame.assign(ours=1.0) for name, frame in numbers.items()}
     assert decided(CLAIMS["ce_ocl_valid"], assigned)[0] == OPEN
     measured = {name: numbers[name.removesuffix("_published")].assign(measure="validity_measured") for name in assigned}
     both = {name: pd.concat([assigned[name], measured[name]]) for name in assigned}
     theirs = where.format("_published")
-    assert decided(CLAIMS["ce_ocl_valid"], both) == (word, f"1.00 in {whole} of 24 rows of {theirs}")
+    assert decided(CLAIMS["ce_ocl_valid"], both) == (word, f"1.00 in {whole} of 24 rows of {theirs}{why}")
 
 
 def columns(own: float, program: float, settings: int = 60) -> dict[str, pd.DataFrame]:
@@ -235,7 +241,7 @@ def swarms(measure: str, own: Mapping[str, float], **rivals: float) -> pd.DataFr
 
 @pytest.mark.parametrize(("arrhythmia", "word"), [(0.1, HOLDS), (0.35, FAILS)])
 def test_the_nearest_of_six(arrhythmia: float, word: str) -> None:
-    """First on three data sets; LSVT does not count. With two of them it is open."""
+    """First on three data sets; LSVT does not count. With two of them it is open, unless it is not first on one."""
     own = {"compas": 0.1, "hill_valley": 0.1, "arrhythmia": arrhythmia, "lsvt": 9.0}
     found, text = decided(CLAIMS["pso_near"], {"pso_table2": swarms("proximity", own)})
     assert found == word
@@ -244,6 +250,9 @@ def test_the_nearest_of_six(arrhythmia: float, word: str) -> None:
     )
     del own["arrhythmia"]
     assert decided(CLAIMS["pso_near"], {"pso_table2": swarms("proximity", own)})[0] == OPEN
+    frame = swarms("proximity", own | {"compas": 0.35}).query("method != 'Face-KNN'")
+    found, text = decided(CLAIMS["pso_near"], {"pso_table2": frame})
+    assert (found, text.partition(" (")[0]) == (FAILS, "rank at least 2 on compas, at least 1 on hill_valley")
 
 
 ALL = ("arrhythmia", "compas", "hill_valley", "lsvt")
@@ -277,10 +286,9 @@ def test_a_place_is_held_or_lost(name: str, measure: str, places: tuple[int, ...
     assert found(at) == (HOLDS, f"rank {said} (published: {published})")
     assert found(dict.fromkeys(ALL, 1))[0] == HOLDS
     assert found(at | {dataset: min(at[dataset] + 1, 6)})[0] == (FAILS if dataset in counted else HOLDS)
-    assert decided(CLAIMS[name], {"pso_table2": swarms(measure, dict.fromkeys(ALL, 0.5)).query("method != 'GS'")}) == (
-        OPEN,
-        f"0 of {len(counted)} settings",
-    )
+    first = 9.0 if measure == "coverage" else 0.01
+    some = swarms(measure, dict.fromkeys(ALL, first)).query("method != 'GS'")
+    assert decided(CLAIMS[name], {"pso_table2": some}) == (OPEN, f"0 of {len(counted)} settings")
 
 
 @pytest.mark.parametrize(
@@ -292,8 +300,10 @@ def test_claims_hold_of_the_papers_own_numbers(claims: str, table: str, keys: li
     cells = pd.read_csv(stored.PUBLISHED / f"{table}.csv").melt(keys, var_name="measure", value_name="published")
     numbers = {table: cells.assign(ours=cells["published"], factuals=30)}
     words = {name: decided(claim, numbers)[0] for name, claim in CLAIMS.items() if name.startswith(claims)}
-    words.pop("ce_ocl_valid", None)  # of Table 2 as well
-    assert {name for name, word in words.items() if word != HOLDS} == set()
+    for name in ("ce_ocl_valid", "ce_ocl_best"):  # of Table 2 as well
+        words.pop(name, None)
+    wrong = {"ce_ocl_tr_categorical_proximity", "ce_ocl_tr_categorical_diversity", "ce_ocl_near_zero"}
+    assert {name for name, word in words.items() if word != HOLDS} == (wrong if claims == "ce_ocl" else set())
 
 
 @pytest.mark.parametrize(("near", "share", "word"), [(0.1, 0.99, HOLDS), (0.1, 0.5, FAILS), (0.35, 0.99, FAILS)])
@@ -309,7 +319,9 @@ def test_growing_spheres_on_lsvt(near: float, share: float, word: str) -> None:
         f"nearest: {'GS' if near < 0.2 else 'MD-PSO'}; GS changes {share:.0%} of the features",
     )
     assert decided(CLAIMS["pso_lsvt"], {"pso_table2": frame[beside]})[0] == OPEN
-    assert decided(CLAIMS["pso_lsvt"], {"pso_table2": frame[frame["method"] != "Face-KNN"]})[0] == OPEN
+    assert decided(CLAIMS["pso_lsvt"], {"pso_table2": frame[frame["method"] != "GS"]})[0] == OPEN
+    some = decided(CLAIMS["pso_lsvt"], {"pso_table2": frame[frame["method"] != "Face-KNN"]})[0]
+    assert some == (FAILS if word == FAILS else OPEN)  # whatever the sixth has
 
 
 @pytest.mark.parametrize(
@@ -318,25 +330,34 @@ def test_growing_spheres_on_lsvt(near: float, share: float, word: str) -> None:
     ids=["holds", "slower", "nearer", "other factuals"],
 )
 def test_the_leaf_heuristic(seconds: float, distance: float, certified: int, word: str) -> None:
-    line = {"leaf_median": seconds, "leaf_distance": distance, "leaf_certified": certified, "leaf_asked": 20}
-    line |= {"paper_algorithm_median": 2.0, "ours_distance": 1.0, "ours_certified": 20, "ours_asked": 20}
-    assert decided(CLAIMS["robust_leaf"], {"robust_table1": pd.DataFrame([line])})[0] == word
+    line = {"leaf_common": seconds, "leaf_distance": distance, "leaf_certified": certified, "leaf_asked": 20}
+    line |= {"paper_algorithm_common": 2.0, "ours_distance": 1.0, "ours_certified": 20, "ours_asked": 20}
+    assert decided(CLAIMS["robust_leaf"], {"robust_table1": pd.DataFrame([line] * 78)})[0] == word
+    assert decided(CLAIMS["robust_leaf"], {"robust_table1": pd.DataFrame([line] * 77)})[0] == OPEN
 
 
 @pytest.mark.parametrize(
     ("robust", "valid", "own", "words"),
     [
-        (0.5, 1.0, 1.0, (HOLDS, HOLDS, FAILS)),
-        (1.0, 0.9, 1.0, (HOLDS, FAILS, HOLDS)),
-        (0.5, 0.9, 0.9, (FAILS, HOLDS, HOLDS)),
+        (0.5, 1.0, 1.0, (HOLDS, True, False)),
+        (1.0, 0.9, 1.0, (HOLDS, False, True)),
+        (0.5, 0.9, 0.9, (FAILS, True, True)),
     ],
 )
-def test_robustness_beside_the_rival(robust: float, valid: float, own: float, words: tuple[str, ...]) -> None:
-    """Ours valid in all eight rows; the rival short of robust in most, and of valid in one at least."""
+def test_robustness_beside_the_rival(robust: float, valid: float, own: float, words: tuple[str, bool, bool]) -> None:
+    """Ours valid in all eight rows; the rival short of robust in most, and of valid in one at least.
+
+    Of the rival nothing is decided: what was run is another implementation of it.
+    """
     rows = [{"ours_validity": own, "ours_dominguez_olmedo_robustness": robust, "ours_dominguez_olmedo_validity": valid}]
     frame = pd.DataFrame(rows * 8).assign(ours_answered=1.0, dataset=["ionosphere"] * 4 + ["banknote"] * 4)
     names = ("robust_valid", "robust_rival", "robust_invalid")
-    assert tuple(decided(CLAIMS[name], {"robust_table3": frame})[0] for name in names) == words
+    numbers = {"robust_table3": frame}
+    assert decided(CLAIMS["robust_valid"], numbers)[0] == words[0]
+    assert tuple(CLAIMS[name].decide(numbers).holds for name in names[1:]) == words[1:]
+    short = 8 if words[1] else 0
+    said = f"of our implementation, with a weight of 1: below 1 in {short} of 8 rows"
+    assert decided(CLAIMS["robust_rival"], numbers) == (OPEN, said)
     assert {decided(CLAIMS[name], {"robust_table3": frame.iloc[1:]})[0] for name in names} == {OPEN}
 
 
@@ -351,7 +372,9 @@ def test_robustness_beside_the_rival(robust: float, valid: float, own: float, wo
 def test_no_answer_in_time_is_no_invalid_one(answered: float, expected: tuple[str, str]) -> None:
     """Seven rows are all valid; in the eighth 90 % of those asked got a valid answer, and some of the rest none."""
     rows = [{"ours_validity": 1.0, "ours_answered": 1.0}] * 7 + [{"ours_validity": 0.9, "ours_answered": answered}]
-    assert decided(CLAIMS["robust_valid"], {"robust_table3": pd.DataFrame(rows)}) == expected
+    word, text = expected
+    why = ": what the model refuses is not returned"
+    assert decided(CLAIMS["robust_valid"], {"robust_table3": pd.DataFrame(rows)}) == (word, text + why)
 
 
 @pytest.mark.parametrize(("more", "word"), [(8.0, HOLDS), (2.0, FAILS), (4.0, FAILS)])
@@ -376,9 +399,9 @@ def test_what_makes_algorithm_1_slower(more: float, word: str) -> None:
         assert decided(CLAIMS[name], {"robust_table1": numbers["robust_table1"]})[0] == OPEN
 
 
-@pytest.mark.parametrize(("first", "word"), [(2.0, HOLDS), (1.4, FAILS), (3.1, FAILS)])
-def test_two_objectives_take_twice_the_time(first: float, word: str) -> None:
-    """1.5 to 3 times the seconds of the weighted sum, with as many changes."""
+@pytest.mark.parametrize(("first", "holds"), [(2.0, True), (1.4, False), (3.1, False)])
+def test_two_objectives_take_twice_the_time(first: float, holds: bool) -> None:
+    """1.5 to 3 times the seconds of the weighted sum, with as many changes; another algorithm decides nothing."""
     values = {
         (2, "weighted"): 1.0,
         (2, "hierarchical(1,0)"): first,
@@ -386,5 +409,49 @@ def test_two_objectives_take_twice_the_time(first: float, word: str) -> None:
         (3, "weighted"): 9.0,
     }
     frame = long("seconds", values, ("max_changes", "approach"))
-    expected = (word, f"{first:.2g}, 2.5 times")
+    expected = (OPEN, f"of an exact search, another algorithm: {first:.2g}, 2.5 times")
+    assert CLAIMS["scorecard_doubles"].decide({"scorecard_table4": frame}).holds == holds
     assert decided(CLAIMS["scorecard_doubles"], {"scorecard_table4": frame}) == expected
+
+
+def test_column_generation_is_slower_only_than_what_ended() -> None:
+    """Of four settings: both ended, as with the program stopped after 3 s, when it is known to be slower than 1 s; not
+    known where the program was stopped sooner, or column generation was; but slower than a program that ended."""
+    keys = ("n_factuals", "t_max")
+    cases = {  # seconds and whether stopped, of column generation and the program
+        (20, 1): (1.0, 0, 2.0, 0), (20, 2): (1.0, 0, 3.0, 1), (20, 3): (5.0, 0, 3.0, 1), (20, 4): (1.0, 1, 2.0, 0),
+        (20, 5): (2.0, 1, 1.0, 0), (20, 6): (1.0, 1, 2.0, 1), (20, 7): (2.0, 1, 1.0, 1),
+    }  # fmt: skip
+    names = ("cg_seconds", "CG stopped", "mip_seconds", "MIP stopped")
+    frame = pd.concat(long(name, {p: float(c[k]) for p, c in cases.items()}, keys) for k, name in enumerate(names))
+    assert decided(CLAIMS["cg_faster"], {"cg_table6": frame}) == (OPEN, "3 of 60 settings: faster in 2 of 3 settings")
+
+
+def table_2(rival: float) -> dict[str, pd.DataFrame]:
+    """Both methods of the paper have .9 of all measures in four data sets, and a rival so much in the last of them."""
+    names = ("adult", "compas", "heloc", "give_me_some_credit")
+    own = {(name, method): 0.9 for name in names for method in ("CE-OCL", "CE-OCL_tr")}
+    values = own | {(name, "FACE"): rival if name == names[-1] else 0.5 for name in names}
+    frames = [
+        long(measure, values, ("dataset", "method"), factuals=30)
+        for measure in ("validity", "categorical_proximity", "sparsity")
+    ]
+    return {"ce_ocl_table2": pd.concat(frames)}
+
+
+def test_one_better_rival_refutes_that_none_is() -> None:
+    claim = CLAIMS["ce_ocl_best"]
+    said = "a rival is better in nothing (published: a rival is better in nothing)"
+    assert decided(claim, table_2(0.9)) == (HOLDS, said)
+    where = ", ".join(f"{name} on give_me_some_credit" for name in ("validity", "categorical proximity", "sparsity"))
+    assert decided(claim, table_2(0.91)) == (FAILS, said.replace("nothing", where, 1))
+    three = {name: frame.query("dataset != 'adult'") for name, frame in table_2(0.9).items()}
+    assert decided(claim, three)[0] == OPEN
+
+
+@pytest.mark.parametrize(("own", "rival", "word"), [(0.0, 0.05, HOLDS), (0.06, 0.0, FAILS), (0.0, 0.06, FAILS)])
+def test_close_to_zero_is_at_most_a_twentieth(own: float, rival: float, word: str) -> None:
+    ours = {"CE-OCL": own, "DiCE": rival}
+    frame = table_3("categorical_diversity", ours, {"CE-OCL": 0.0, "DiCE": 0.3}, factuals=30)
+    found = decided(CLAIMS["ce_ocl_near_zero"], {"ce_ocl_table3": frame})
+    assert found == (word, f"at most {own:.2f} and {rival:.2f} (published: at most 0.00 and 0.30)")

@@ -25,7 +25,7 @@ from metrics import _example as loans
 
 NAMES = ("validity", "continuous_proximity")
 EXPERIMENTS = Path(__file__).parents[2] / "conf" / "experiment"
-COUNTS = slice(1, 13)  # of the cells of a line, all but the name
+COUNTS = slice(1, 15)  # of the cells of a line, all but the name
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     asked(home, "run", GRANTED, GRANTED, None)
     assert reproduction.write(home) == f"{home / 'REPRODUCTION.md'}: 1 of 2 tables; renewed: small"
     page = (home / "REPRODUCTION.md").read_text()
-    assert cells(page, "small")[COUNTS] == ["5", "3", "1", "0", "0", "1", "0", "0", "0", "3", "–", "–"]
+    assert cells(page, "small")[COUNTS] == ["5", "3", "1", "0", "0", "1", "0", "0", "0", "0", "0", "3", "–", "–"]
     assert "| Loans | Exact | = 1 (1) | ▼ -60 (-20) | 2 of 3 |" in page
     assert "Other" not in page  # nothing of it was run
     assert "- Not run: 3 not asked here.\n" in page
@@ -111,8 +111,9 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     opening = (
         "Of 5 comparisons with published results in 1 tables (what is asked of the authors' models and of ours, or in "
         "two ways, counts twice), 2 were regenerated: 1 come out as printed, 0 agree, 0 are undecided, and "
-        "1 differ (ours is worse in 1, better in 0); of 0 the method has no answer here, and 3 were not run. In 0 "
-        "places a printed counterfactual or mean is proven wrong. Of 0 costs 0 stand beside ours. Of the papers' "
+        "1 differ (of the papers' own methods ours is worse in 1, better in 0; of their rivals in 0 and 0); of 0 there "
+        "is no answer here, and 3 were not run. In 0 places a printed counterfactual or mean is proven wrong. "
+        "Of 0 costs 0 stand beside ours. Of the papers' "
         "claims, 0 do not hold here, 1 hold, and 0 are not tested enough."
     )
     assert opening in page
@@ -131,7 +132,7 @@ def test_what_found_nothing_is_told_from_what_was_not_asked(home: Path) -> None:
     page = (home / "REPRODUCTION.md").read_text()
     assert cells(page, "small")[COUNTS][-4:-2] == ["2", "3"]
     assert "- No answer: 2 found nothing.\n- Not run: 3 not asked here.\n" in page
-    assert "of 2 the method has no answer here, and 3 were not run." in page
+    assert "of 2 there is no answer here, and 3 were not run." in page
     assert "| Loans | Exact | ✗ (1) | ✗ (-20) | 0 of 2 |" in page
 
 
@@ -295,7 +296,7 @@ def test_costs_are_in_no_count_of_agreement(home: Path, comparison: Comparison) 
         compared=lambda lines: lines,
     )  # fmt: skip
     found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
-    assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "0", "3 of 5", "2"]
+    assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "0", "0", "0", "4 of 5", "seconds 2"]
     assert found.text.endswith("- A note.")
 
 
@@ -308,7 +309,29 @@ def test_each_verdict_has_its_own_column(home: Path) -> None:
         title="T", costs=frozenset(), asked=30, build=lambda found: ("", frame), compared=lambda lines: lines
     )
     found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
-    assert found.row[COUNTS] == ["6", "1", "0", "2", "1", "0", "3", "0", "0", "0", "–", "–"]
+    assert found.row[COUNTS] == ["6", "1", "0", "2", "1", "0", "3", "0", "0", "0", "0", "0", "–", "–"]
+
+
+def test_rivals_what_is_given_and_what_the_clock_stopped_are_counted_apart(home: Path) -> None:
+    """Of five results far off, two of rivals, one that is set here and one that was stopped; so was a cost."""
+    far = {"measure": "near", "better": "lower", "n": 30, "published": 100.0}
+    rows: list[dict[str, Any]] = [{"ours": 50.0}, {"ours": 50.0, "rival": True}, {"ours": 200.0, "rival": True}]
+    rows += [{"ours": 50.0, "given": True}, {"ours": 50.0, "stopped": True}]
+    costs = [{"measure": "seconds, a", "published": 6.0, "ours": own} for own in (3.0, 2.0)]
+    costs += [{"measure": "seconds, b", "published": 6.0, "ours": 1.0, "stopped": True}]
+    costs += [{"measure": "stops", "published": 6.0, "ours": 1.0, "of": 5.0, "published_of": 20.0}]
+    frame = pd.DataFrame(
+        [{"place": n, **far, **row} for n, row in enumerate(rows)] + [{"place": 9, **c} for c in costs]
+    )
+    table: Any = SimpleNamespace(
+        title="T", costs=frozenset({"seconds", "stops"}), asked=30, build=lambda found: ("", frame),
+        compared=lambda lines: lines,
+    )  # fmt: skip
+    found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
+    assert found.row[COUNTS] == ["4", "1", "0", "0", "1", "0", "1", "0", "1", "1", "0", "0", "4 of 4", "seconds, a 2.5"]
+    lines = [line.split(" | ")[1] for line in found.text.splitlines() if re.match(r"\| [0-8] \|", line)]
+    assert lines == ["▲ 50 (100)", "▲ 50 (100)", "▼ 200 (100)", "50 (100)", "? 50 (100)"]
+    assert "≥ 1 (6)" in found.text
 
 
 def test_the_opening_counts_claims_by_word() -> None:

@@ -158,28 +158,24 @@ class Fewest(OneFile):
 
 
 def _measured(row: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The numbers of one |S| and T_max, one a line: those that are published, then whatever each approach gave.
-
-    The published y* is that of a single group: its error is taken to be the deviation among groups of ours.
-    """
+    """The numbers of one |S| and T_max, one a line: those that are published, then whatever each approach gave."""
     place = {"n_factuals": row["n_instances"], "t_max": row["t_max"]}
-    none = {"mean": math.nan, "deviation": math.nan, "runs": 1, "median": math.nan}
+    none = {"mean": math.nan, "median": math.nan, "stopped": 0}
     ours, columns, program = (lines.get(name, none) for name in (OURS, "CG", "MIP"))
-    stopped = columns.get("stopped", 0) or program.get("stopped", 0)  # which says nothing of the two in full
     made = {
-        "n_explanations, ours": ours["mean"],
-        "n_explanations, CG": columns["mean"],
-        "gap_cg_minus_mip": math.nan if stopped else columns["mean"] - program["mean"],
-        "cg_seconds": columns["median"],
-        "mip_seconds": program["median"],
+        "n_explanations, ours": (ours["mean"], ours),
+        "n_explanations, CG": (columns["mean"], columns),
+        "gap_cg_minus_mip": (columns["mean"] - program["mean"], columns, program),  # says something of both in full
+        "cg_seconds": (columns["median"], columns),
+        "mip_seconds": (program["median"], program),
     }
     records = [
         {**place, "measure": name, "published": row[name.partition(",")[0]], "ours": value}
-        for name, value in made.items()
+        | {"stopped": any(line["stopped"] for line in behind)}
+        for name, (value, *behind) in made.items()
     ]
-    deviation = ours["deviation"]
-    if deviation > 0:
-        records[0] |= {"published_se": deviation, "ours_se": deviation / math.sqrt(ours["runs"]), "better": "lower"}
+    if records[2]["stopped"] and {"CG", "MIP"} <= set(lines):
+        records[2] |= {"ours": math.nan, "why": "ended by the clock"}
     records += [
         {**place, "measure": f"{name} {key}", "published": math.nan, "ours": line[key]}
         for name, line in lines.items()
@@ -201,7 +197,7 @@ NOTES = (
     "outside their range says nothing of either method.",
     "*CG − MIP published*: the published gap, y* of column generation less that of the program, whose own y* therefore "
     "is the difference; where it is +1 (COMPAS, |S| = 100, T_max = 3), the published y* may be that of either.",
-    "Published seconds are a commercial solver's on the paper's machine.",
+    "Published seconds are a commercial solver's on the paper's machine, which stopped it at 3,600.",
 )
 
 
@@ -320,6 +316,7 @@ class Models(OneFile):
         head = ["dataset", "", *(name.replace("_", " ") for name in shown.columns[2:])]
         numbers = [
             {"dataset": known["dataset"], "measure": name, "published": value, "ours": made.get(name, math.nan)}
+            | {"given": name in {"nn_width", "nn_depth"}}
             for known, made in zip(records[::2], records[1::2], strict=True)
             for name, value in known.items()
             if name not in {"dataset", ""}

@@ -95,6 +95,8 @@ class Runs(OneFile):
                 run = ran.get((*key, self.norm, prefix))
                 if run is not None:
                     record |= {f"{prefix}_{name}": value for name, value in statistics_of(run).items()}
+            pair = {prefix: ran.get((*key, self.norm, prefix)) for prefix in ALGORITHMS.values()}
+            record |= {f"{prefix}_common": value for prefix, value in common(pair).items()}
         lines = pd.DataFrame(records)
         rows, hidden = narrowed(records, lambda record: any(f"{prefix}_asked" in record for prefix in PREFIXES))
         return noted(self._markdown(pd.DataFrame(rows)), (*hidden, *NOTES)), lines
@@ -184,6 +186,17 @@ def statistics_of(run: StoredRun) -> dict[str, float]:
     }
 
 
+def common(runs: Mapping[str, StoredRun | None]) -> dict[str, float]:
+    """Median seconds of some runs, by name, over the factuals that all were asked; nothing where one is lacking."""
+    found = {
+        name: {row["factual"]: row["seconds"] for row in run.rows() if row["ce"] == 1}
+        for name, run in runs.items()
+        if run is not None
+    }
+    both = set.intersection(*map(set, found.values())) if len(found) == len(runs) else set()
+    return {name: float(np.median([seconds[factual] for factual in both])) for name, seconds in found.items() if both}
+
+
 def _number(line: dict[str, Any], name: str, decimals: int = 2) -> str:
     return number(line.get(name), decimals)
 
@@ -242,7 +255,8 @@ class Rivals(OneFile):
         whose = {"dominguez_olmedo": "ours_dominguez_olmedo", "robust": "ours", "lowered": "ours_lowered"}
         columns = {f"{a}_{what}": f"{b}_{what}" for a, b in whose.items() for what in ("robustness", "validity")}
         found = paired(lines, ["dataset", "model", "rho"], columns)
-        return found.assign(better="higher", alone=found["measure"].str.startswith("lowered"))
+        lowered = found["measure"].str.startswith("lowered")
+        return found.assign(better="higher", alone=lowered, rival=~found["measure"].str.startswith("robust"))
 
 
 def shares(run: StoredRun, rho: float) -> tuple[float, float, float]:
