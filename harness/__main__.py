@@ -1,4 +1,4 @@
-"""``python -m harness``: hands over to ``run``."""
+"""``python -m harness``: hands over to ``harness.cli.main``."""
 
 from harness.cli.main import main
 

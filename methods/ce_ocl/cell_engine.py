@@ -1,4 +1,4 @@
-"""CE-OCL on trees by branch and bound over their cells, without a solver."""
+"""CE-OCL on trees by branch and bound over their cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from methods.cells.search import CellSearch
 
 
 class CellEngine:
-    """CE-OCL on trees without a solver: the cheapest cell of the wanted class."""
+    """CE-OCL on trees: the cheapest cell of the wanted class."""
 
     def __init__(self, parameters: Parameters, problem: Problem) -> None:
         self.separation, self.squared = parameters.separation, parameters.distance == "l2sq"

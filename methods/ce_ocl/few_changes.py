@@ -341,7 +341,7 @@ class _Boxes:
 
 
 def _unit(source: Input) -> float:
-    assert isinstance(source, Affine)  # see takes()
+    assert isinstance(source, Affine)  # see network_margins.takes
     return source.unit
 
 

@@ -88,9 +88,10 @@ class CeOcl(Parameters):
         models and networks are posed without one (unless it is above 1e-6), so that optimum and bound are those of
         their own rule; trees have none but where their outputs are known to lie further apart.
     engine
-        ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a margin, and
-        without a solver but for relations that add up numbers of many values. ``milp``: the mixed-integer program.
-        ``auto``: the searches wherever they apply (see Notes), else the program. Same optimum.
+        ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a margin; a solver
+        is asked for linear programs of hard questions, and for relations that add up numbers of many values. ``milp``:
+        the mixed-integer program. ``auto``: the searches wherever they apply (see Notes), else the program. Same
+        optimum.
     delta
         :math:`\delta \in [0, 1]`, in units of the model's weights: (2c) then holds for every model of which each weight
         is at most so far off [4]_: :math:`h_{\theta'}(x) \models \tilde y` wherever
