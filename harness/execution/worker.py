@@ -1,4 +1,4 @@
-"""A worker process: fits a method to a problem, then answers a factual or a group a message. Started by ``start.py``."""
+"""A worker process: fits a method to a problem, then answers a factual or a group a message. See ``start.py``."""
 
 from __future__ import annotations
 
