@@ -190,7 +190,11 @@ class _Measures:
         try:
             return metric.measure(asked)
         except Exception as fault:
-            why = f"there is no column {fault}" if isinstance(fault, KeyError) else f"{type(fault).__name__}: {fault}"
+            why = f"{type(fault).__name__}: {fault}"
+            if isinstance(fault, KeyError):
+                why = f"there is no column {fault}"
+            elif isinstance(fault, HarnessError):
+                why = str(fault).removeprefix(f"the metric {metric.name} ")  # is said before
             self.faults.setdefault(metric.name, why)
             return np.full(len(asked.counts), np.nan)
 
