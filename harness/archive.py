@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.check import check
 from harness.cli.calibrate import calibrate
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, short
 from harness.core.processes import be_command
 from harness.evaluation import merging
-from harness.evaluation.pace import METHODS, calibrations
+from harness.evaluation.pace import METHODS, calibrations, machine_of
 from harness.evaluation.stated import misstated
 from harness.store.archive import (
     ANSWERS,
@@ -24,9 +26,11 @@ from harness.store.archive import (
     unpack,
     unpacked_anew,
 )
+from harness.store.run import StoredRun
 
 REFERENCES = ("ce_ocl", "dice_random", "nearest")  # compiled search, a library, and plain NumPy
 PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
+REPLACE = "write over an archive that has runs which would be lost"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,6 +43,11 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as fault:
         name = fault.filename or "the archive"
         print(f"{name} cannot be read or written ({fault.strerror}); make room, or allow it.", file=sys.stderr)
+    except Exception as fault:
+        if options.act is _pack:
+            raise
+        names = ", ".join(map(str, getattr(options, "files", None) or [options.file]))  # that anybody may have made
+        print(f"{names}: damaged inside ({short(fault)}); get or pack it again.", file=sys.stderr)
     return 1
 
 
@@ -48,6 +57,7 @@ def _options() -> argparse.ArgumentParser:
     packing = acts.add_parser("pack", help="write a study's answers, questions and estimators into one file")
     packing.add_argument("folder", type=Path, help="the folder of a study, such as results/compas")
     packing.add_argument("file", type=Path, nargs="?", help=f"the archive (default: {PLACE})")
+    packing.add_argument("--replace", action="store_true", help=REPLACE)
     packing.set_defaults(act=_pack)
     unpacking = acts.add_parser("unpack", help="write the folder of a study again")
     unpacking.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
@@ -62,6 +72,7 @@ def _options() -> argparse.ArgumentParser:
     joined = "archives with the same questions and estimators; where two have a run, the first has precedence"
     joining.add_argument("files", type=Path, nargs="+", help=joined)
     joining.add_argument("--into", type=Path, required=True, help=f"the archive to write, such as {PLACE}")
+    joining.add_argument("--replace", action="store_true", help=REPLACE)
     joining.set_defaults(act=_merge)
     verifying = acts.add_parser("verify", help="check an archive's sums, all answers, verdicts, counts and distances")
     verifying.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
@@ -80,6 +91,8 @@ def _pack(options: argparse.Namespace) -> int:
         raise HarnessError(f"there are no stored answers in {folder}; give the folder of a study, as results/compas.")
     file = _named(options.file or folder.parent / ARCHIVES / f"{folder.resolve().name}{SUFFIX}")
     runs = {path.parent.name: path.parent for path in folder.glob(f"{ANSWERS}/*/cell.json")}
+    if not options.replace:
+        merging.spare(file, (StoredRun(path).meta for path in runs.values()))
     pack(folder.resolve().name, runs, (folder / "sweeps").glob("*"), file)
     print(f"{file}: {len(runs)} runs, {file.stat().st_size / 1e6:.2f} MB")
     return 0
@@ -93,7 +106,7 @@ def _unpack(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    print("\n".join(merging.merge(options.files, _named(options.into))))
+    print("\n".join(merging.merge(options.files, _named(options.into), options.replace)))
     return 0
 
 
@@ -109,6 +122,7 @@ def _verify(options: argparse.Namespace) -> int:
     print(f"{options.file}: {len(metas)} runs of the study {archive.manifest['study']}, as they were packed")
     believed = calibrations(unpacked_anew(archive))
     said = [*merging.machines(metas.values()), *merging.limits(metas.values())]
+    said += merging.pooled((meta, _code(meta)) for meta in metas.values())
     said += [
         f"believed, and not measured here: seconds of {each.source} × {each.factor:.3g} are as those of {each.target}"
         for each in believed
@@ -123,6 +137,12 @@ def _verify(options: argparse.Namespace) -> int:
         "ask the model, as of plausibility and robustness; tables for readers, as counterfactuals.csv"
     )
     return int(bool(unlike or wrong))
+
+
+def _code(meta: Mapping[str, Any]) -> str:
+    """The code and the machine that answered, in words."""
+    commit = (meta.get("environment") or {}).get("commit") or "that was not noted"
+    return f"the code {commit} on {machine_of(meta)}"
 
 
 def _calibrate(options: argparse.Namespace) -> int:

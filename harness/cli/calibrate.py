@@ -109,8 +109,9 @@ def _ratios(run: StoredRun) -> Iterator[float]:
 
 
 def _measured(rows: Sequence[Mapping[str, Any]], spent: float | None) -> bool:
-    """Whether the method came to its own end, with an answer or without, in a measurable time."""
+    """Whether the method came to its own end, with an answer or without, alone and in a measurable time."""
     ended = all(not row["late"] and row["reason"] in {Reason.FINISHED, Reason.PROOF} for row in rows)
+    ended &= all(row.get("jobs", 1) * row.get("beside", 1) == 1 for row in rows)
     return ended and spent is not None and spent >= LEAST
 
 

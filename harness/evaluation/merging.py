@@ -100,16 +100,22 @@ class Piece:
         return self.archive.manifest["runs"][self.run]
 
 
-def merge(files: Sequence[Path], into: Path) -> list[str]:
+def merge(files: Sequence[Path], into: Path, replace: bool = False) -> list[str]:
     """Write one archive of the runs of several; of a run that several have, one that is finished, or went on longest.
 
     The earlier of the files has precedence: of finished runs and those that went on equally long, of notes that are not
     equal, and of runs that differ in nothing but the code that answered. Returns sentences about what it holds.
 
+    Parameters
+    ----------
+    replace
+        Whether another archive of that name may lose runs.
+
     Raises
     ------
     HarnessError
-        Where the question or the estimator of a task, or the answers of a run, are not the same in all.
+        Where the question or the estimator of a task, or the answers of a run, are not the same in all, and where an
+        archive of that name, not one of the files, would lose runs.
     """
     archives = [Archive(file) for file in files]
     folders = [unpacked_anew(archive) for archive in archives]  # what is in the files, whatever became of copies
@@ -134,10 +140,46 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
         elif piece.size > held.size:
             longest[piece.run] = piece
     runs = {run: piece.stored.path for run, piece in longest.items()}
-    pack(archives[0].manifest["study"], runs, _notes(folders), into)
     kept = [piece.meta for piece in longest.values()]
+    if not replace and into.resolve() not in {file.resolve() for file in files}:
+        spare(into, kept)
+    pack(archives[0].manifest["study"], runs, _notes(folders), into)
     said = f"{into}: {len(longest)} runs of {len(archives)} archives"
-    return [said, *left_out, *machines(kept), *limits(kept)]
+    origins = pooled((piece.meta, str(piece.archive.file)) for piece in longest.values())
+    return [said, *left_out, *origins, *machines(kept), *limits(kept)]
+
+
+def spare(file: Path, metas: Iterable[Mapping[str, Any]]) -> None:
+    """Raise ``HarnessError`` where an archive of that name has runs that none of some is but for its code."""
+    try:
+        before = Archive(file).metas()
+    except HarnessError:  # there is none, or nobody can read it
+        return
+    new = set(map(identity, metas))
+    if lost := [name for name, meta in before.items() if identity(meta) not in new]:
+        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+        raise HarnessError(
+            f"{file} has runs that would be lost: {lost[0]}{more}; give another name, merge, or give --replace."
+        )
+
+
+def pooled(runs: Iterable[tuple[Mapping[str, Any], str]]) -> list[str]:
+    """A sentence where seeds of one method, which are averaged, are of several origins; each run is with its own."""
+    found: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for meta, origin in runs:
+        names = [meta[name] for name in ("dataset", "model", "method")]
+        same = json.dumps([names, settings(meta)], sort_keys=True, default=str)
+        found.setdefault(same, {}).setdefault(origin, []).append(meta)
+    several = [origins for origins in found.values() if len(origins) > 1]
+    if not several:
+        return []
+    meta = next(iter(several[0].values()))[0]
+    told = (f"{', '.join(str(one['seed']) for one in metas)} of {origin}" for origin, metas in several[0].items())
+    more = f"; so are those of {len(several) - 1} more methods and tasks" if len(several) > 1 else ""
+    return [
+        f"seeds of {meta['method']} on {meta['dataset']}/{meta['model']} are averaged, and are of several origins: "
+        f"{'; '.join(told)}{more}"
+    ]
 
 
 def _notes(folders: Iterable[Path]) -> list[Path]:

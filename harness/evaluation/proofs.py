@@ -156,7 +156,7 @@ def impossible(
     for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
         if not len(questions := table.index[table["impossible"] > 0]):
             continue
-        said = {str(row["factual"]): reason(row) for row in run.rows() if row["ce"] == 1}
+        said = {str(row["factual"]): reason(row) for row in reversed(run.rows())}  # of the first
         for question in questions:
             proven.setdefault((task, posed), {}).setdefault(question, []).append(method)
             whys.setdefault((task, posed), {}).setdefault(question, said[str(question)])

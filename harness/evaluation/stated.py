@@ -65,6 +65,8 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     columns = {metric.name for metric in known} | {scoring.NEAREST + m.name for m in known if m.over != "returned"}
     if lost := sorted(columns - {*scores}):
         yield f"its scores have no columns {', '.join(lost)}, of metrics that it names"
+    if lost := [name for name in scoring.COUNTS if name not in scores and name != "peak_mib"]:  # where it was noted
+        yield f"its scores have no columns {', '.join(lost)}"
     shown = [name for name in counts if name in scores]
     if set(counts.index) != set(scores.index):
         yield "its scores are of other questions than its answers"
@@ -94,6 +96,12 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _mistold(run: StoredRun) -> Iterator[str]:
     """Sentences about rows that say what their values, seconds and bounds, or the model, do not."""
     rows, limit, (frame, _) = run.rows(), scoring.limit_of(run.meta), run.factuals()
+    numbers: dict[Any, list[int]] = {}
+    for row in rows:
+        numbers.setdefault(row["factual"], []).append(row["ce"])
+    asked_for = list(range(1, run.meta["n_counterfactuals"] + 1))
+    if odd := [factual for factual, given in numbers.items() if sorted(given) != asked_for]:
+        yield f"answers to {len(odd)} questions are not numbered from 1 to {len(asked_for)}"
     if math.isnan(limit):
         yield "its limit of time is not on record"
     elif timed := {row["factual"] for row in rows if row["late"] != (row["seconds"] > limit)}:
@@ -102,6 +110,8 @@ def _mistold(run: StoredRun) -> Iterator[str]:
         yield f"{len(odd)} questions took no time that there is"
     out = {row["factual"] for row in rows if scoring.left_out(row)}
     fine, grouped = satisfied(run), bool(run.groups())
+    if rows and grouped != bool(run.meta["config"].get("group")):
+        yield "its people were asked as a group and it has no groups, or the other way round"
     if wrong := out - fine:
         yield f"{len(wrong)} people are left out as having what is wanted, of whom the model says otherwise"
     left_out = grouped or settings(run.meta)["satisfied"] == LATER["satisfied"]
@@ -117,8 +127,8 @@ def _mistold(run: StoredRun) -> Iterator[str]:
 
 
 def _closed(row: Mapping[str, Any]) -> bool:
-    """Whether an answer's objective is no more than its bound; one that states neither claims nothing of them."""
+    """Whether an answer states an objective that is no more than its bound."""
     value, bound = row["objective"], row["bound"]
     if value is None or bound is None:
-        return value is bound
+        return False
     return bool(value - bound <= OPTIMALITY_GAP * (1.0 + READING) * max(1.0, abs(value)))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, short
 from harness.reports import figures, markup, registry, stored
 from harness.reports.claim import FAILS, HOLDS, OPEN, Numbers, decided
 from harness.reports.comparison import printed_at
@@ -32,9 +34,10 @@ from harness.reports.verdict import (
     missing,
     verdict,
 )
-from harness.store.archive import packed_as, studies
+from harness.store.archive import answers_of, in_cache, packed_as, studies
 from harness.store.run import StoredRun, method_of
 
+log = logging.getLogger("harness")
 CLAIMS = "Claims"  # the heading above them
 HEAD = (
     "table", "results", "questions asked", "as printed", "agree", "undecided", "differ: ours worse", "ours better",
@@ -189,14 +192,23 @@ def write(home: Path) -> str:
 def studied(home: Path) -> dict[str, list[StoredRun]]:
     """The finished runs of each table, from all studies under a folder."""
     found: dict[str, list[StoredRun]] = {}
-    for folder in studies(home):
-        try:
-            finished = stored.latest(folder)
-        except HarnessError:
-            continue
+    for _, finished in _finished(home):
         if name := next((run.meta["config"].get("table") for run in finished), None):
             found.setdefault(name, []).extend(finished)
     return found
+
+
+def _finished(home: Path) -> Iterator[tuple[Path, list[StoredRun]]]:
+    """The studies under a folder with their finished runs; without those that have none, and damaged archives."""
+    for folder in studies(home):
+        try:
+            yield folder, stored.latest(folder)
+        except HarnessError:
+            continue
+        except Exception as fault:
+            if not in_cache(answers_of(folder)):
+                raise
+            log.warning("the archive of %s is damaged, and left out (%s).", folder, short(fault))  # anybody's
 
 
 def _figures(home: Path) -> str:
@@ -206,16 +218,13 @@ def _figures(home: Path) -> str:
     """
     folder, drawn = home / "figures", dict[str, str]()
     known = [name for name in figures.known() if name not in figures.OF_STUDIES]
-    for study in studies(home):
-        try:
-            found = stored.latest(study)
-            name = next((run.meta["config"].get("figure") for run in found), None)
-            if name in known or (name in figures.OF_STUDIES and name == study.name):
-                folder.mkdir(exist_ok=True)
+    for study, found in _finished(home):
+        name = next((run.meta["config"].get("figure") for run in found), None)
+        if name in known or (name in figures.OF_STUDIES and name == study.name):
+            folder.mkdir(exist_ok=True)
+            with suppress(HarnessError):
                 figures.draw(study, name, folder / name, ("png",))
                 drawn[name] = f"{_extent(found, 1)} {_behind(found, home)}\n\n"
-        except HarnessError:
-            continue
     there = [name for name in known if (folder / f"{name}.png").is_file()]
     lacking = [name for name in known if name not in there]
     text = "".join(f"![{name}](figures/{name}.png)\n\n{drawn.get(name, '')}" for name in there)

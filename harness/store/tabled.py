@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.core.errors import HarnessError
+from harness.store.pages import pages
 
 Record = dict[str, Any]  # by name, in the order of its file
 
@@ -129,19 +130,26 @@ def _column(values: list[Any]) -> tuple[pa.Array, bool]:
 
 
 def opened(content: bytes, most: int) -> tuple[pa.Table, int]:
-    """The table of a Parquet file of at most ``most`` bytes unpacked, and how many these are.
+    """The table of a Parquet file of at most ``most`` bytes unpacked, and how many these are, as its pages say.
 
     Raises
     ------
     HarnessError
-        If it is larger, or has columns whose size it does not state.
+        If it is larger, or has pages whose size says nothing of what they become.
     """
     about = pq.ParquetFile(io.BytesIO(content)).metadata
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
-    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-    if odd := {encoding for chunk in chunks for encoding in chunk.encodings} - ENCODINGS:
-        raise HarnessError(f"a table of it is written with {min(odd)}, of which a few bytes may become many")
-    size = sum(chunk.total_uncompressed_size + CELL * chunk.num_values for chunk in chunks)
+    size = 0
+    for group in groups:
+        for chunk in map(group.column, range(group.num_columns)):
+            found = list(pages(content, chunk))
+            encodings = set(chunk.encodings) - ENCODINGS
+            if encodings or any(page.values is None for page in found):
+                odd = min(encodings, default="a hidden encoding")
+                raise HarnessError(f"a table of it is written with {odd}, of which a few bytes may become many")
+            if not group.num_rows == chunk.num_values == sum(page.values or 0 for page in found):
+                raise HarnessError("a table of it has other numbers of values than it states")
+            size += sum(page.size for page in found) + CELL * chunk.num_values
     if size > most:
         raise HarnessError(f"a table of it would have {size:,} bytes, and {most:,} are allowed")
     return pq.read_table(io.BytesIO(content), use_threads=False), size

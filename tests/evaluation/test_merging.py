@@ -339,6 +339,20 @@ def test_two_machines_are_told(problem: Problem, tmp_path: Path, packed: Packed)
         assert said == f"seconds are of 2 machines, and compare only as calibrated: {of}"
 
 
+def test_seeds_of_two_archives_are_told(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """As they are averaged, and somebody's second seed may answer nothing; not so of two methods, or of one archive."""
+    for name, method, seed in (("a", "one", 0), ("b", "one", 1), ("c", "two", 0)):
+        run = stored_run(tmp_path / name / "toy", problem, "lr", method)
+        run.update(seed=seed)
+        run.path.rename(run.path.with_name(f"{run.path.name[:-8]}0000000{seed}"))
+    a, b, c = map(packed, "abc")
+    into = tmp_path / "merged.ceh"
+    several = f"seeds of one on toy/lr are averaged, and are of several origins: 0 of {a}; 1 of {b}"
+    assert merge([a, b], into)[1:] == [several]
+    assert merge([a, c], tmp_path / "other.ceh")[1:] == []
+    assert merge([into], tmp_path / "again.ceh")[1:] == []
+
+
 def test_limits_that_differ_are_told(
     problem: Problem, tmp_path: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
 ) -> None:

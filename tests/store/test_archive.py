@@ -253,6 +253,8 @@ def test_verify_finds_an_answer_that_does_not_hold(study: Path, tmp_path: Path) 
         ("rows.jsonl", '"FOUND"', '"GAVE_UP"', "1 answers have a counterfactual and are said to have none"),
         ("rows.jsonl", '"GAVE_UP"', '"OPTIMAL"', "1 answers have a counterfactual and are said to have none"),
         ("cell.json", '"time_limit": 5', '"time": 5', "its limit of time is not on record"),
+        ("rows.jsonl", '"ce": 1', '"ce": 7', "answers to 1 questions are not numbered from 1 to"),
+        ("scores.csv", ",coverage,", ",covered,", "its scores have no columns coverage"),
         (
             "scores.csv",
             "nearest/distance/l1",
@@ -270,6 +272,51 @@ def test_verify_finds_what_does_not_follow_from_the_answers(
     assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
     assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("act", ["verify", "merge"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"space": []}, {"also_on": 5}, {"config": {"method": ["x"], "time_limit": 5}}, {"n_counterfactuals": "1"}],
+)
+def test_what_describes_no_run_is_one_sentence(
+    act: str, changes: dict[str, Any], study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever of it a reader stumbles over."""
+    meta = stored_runs(study)[0].path / "cell.json"
+    meta.write_text(json.dumps(json.loads(meta.read_text()) | changes))
+    file, into = str(tmp_path / "toy.ceh"), ["--into", str(tmp_path / "both.ceh")]
+    assert command.main(["pack", str(study), file]) == 0
+    capsys.readouterr()
+    found = command.main([act, file, *into * (act == "merge")])
+    said = capsys.readouterr().err
+    assert found == 1 or act == "merge"
+    assert "Traceback" not in said
+    assert len(said.splitlines()) <= 4
+
+
+def test_runs_are_not_lost_by_packing_others(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a study that was narrowed, say; of code that changed the same runs take the place of those before."""
+    file = tmp_path / "toy.ceh"
+    assert command.main(["pack", str(study), str(file)]) == 0
+    before = file.read_bytes()
+    first = stored_runs(study)[0].path
+    moved = first.rename(first.with_name(first.name[:-8] + "fedcba98"))
+    assert command.main(["pack", str(study), str(file)]) == 0
+    shutil.rmtree(moved)
+    before = file.read_bytes()
+    capsys.readouterr()
+    assert command.main(["pack", str(study), str(file)]) == 1
+    lost = f"{file} has runs that would be lost: {moved.name}; give another name, merge, or give --replace."
+    assert (capsys.readouterr().err.strip(), file.read_bytes()) == (lost, before)
+    other = tmp_path / "less.ceh"
+    assert command.main(["pack", str(study), str(other)]) == 0
+    assert command.main(["merge", str(other), "--into", str(file)]) == 1
+    assert (lost in capsys.readouterr().err, file.read_bytes()) == (True, before)
+    assert command.main(["merge", str(other), str(file), "--into", str(file)]) == 0
+    assert len(Archive(file).metas()) == len(stored_runs(study)) + 1
+    assert command.main(["pack", str(study), str(file), "--replace"]) == 0
+    assert len(Archive(file).metas()) == len(stored_runs(study))
 
 
 def test_verify_finds_who_is_left_out_and_should_not_be(

@@ -1,0 +1,123 @@
+"""What the pages of a Parquet file say of themselves: its table of contents is whatever its writer wants it to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+DEEPEST = 8  # structures within structures of a page's header
+LONGEST = 10  # bytes of a number
+STRUCT = 12  # a type of Thrift's compact protocol
+TYPE, SIZE, PACKED = 1, 2, 3  # fields of a page's header
+DATA = {
+    0: (5, 2),
+    3: (8, 4),
+}  # by the type of a page of data, the field that is its own header, and its encoding's there
+VALUES = 1  # a field of that
+BOUNDED = {
+    0,
+    3,
+}  # encodings of which a value takes no more bytes than the page has, or a byte: plain, and of truth values
+
+
+class Page(NamedTuple):
+    """The bytes of a page once it is unpacked, and how many values it has; None where these may take more bytes."""
+
+    size: int
+    values: int | None
+
+
+def pages(content: bytes, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
+    """The pages of a column chunk, as a reader meets them.
+
+    Raises
+    ------
+    IndexError, KeyError, ValueError
+        Where they are none.
+    """
+    place = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < place:
+        place = chunk.dictionary_page_offset
+    end = place + chunk.total_compressed_size
+    while place < end:
+        reader = _Compact(content, place)
+        header = reader.struct()
+        kind, size, packed = (_whole(header[field]) for field in (TYPE, SIZE, PACKED))
+        place = reader.place + packed
+        if place > len(content):
+            raise ValueError("a page ends beyond the file")
+        field, encoding = DATA.get(kind, (-1, -1))
+        about = header.get(field)
+        bounded = isinstance(about, dict) and _whole(about[encoding]) in BOUNDED
+        yield Page(size, _whole(about[VALUES]) if bounded else None)
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("a page has no size")
+    return value
+
+
+class _Compact:
+    """Numbers and structures of Thrift's compact protocol; all else is passed over."""
+
+    def __init__(self, content: bytes, place: int) -> None:
+        self.content, self.place = content, place
+
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """Its fields by number."""
+        if depth > DEEPEST:
+            raise ValueError("a page's header has no end")
+        found: dict[int, Any] = {}
+        field = 0
+        while head := self._byte():
+            field = field + (head >> 4) if head >> 4 else self._signed()
+            found[field] = self._value(head & 15, depth)
+        return found
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind in (1, 2):
+            return kind == 1
+        if kind in (4, 5, 6):
+            return self._signed()
+        if kind == STRUCT:
+            return self.struct(depth + 1)
+        if kind in (9, 10):
+            head = self._byte()
+            for _ in range(head >> 4 if head >> 4 < 15 else self._number()):
+                self._element(head & 15, depth)
+        elif kind == 11:
+            if count := self._number():
+                kinds = self._byte()
+                for _ in range(count):
+                    self._element(kinds >> 4, depth)
+                    self._element(kinds & 15, depth)
+        else:
+            length = self._number() if kind == 8 else {3: 1, 7: 8}[kind]
+            self.place += length
+        return None
+
+    def _element(self, kind: int, depth: int) -> None:
+        if kind in (1, 2):  # in a list a truth value takes a byte
+            self._byte()
+        else:
+            self._value(kind, depth)
+
+    def _byte(self) -> int:
+        self.place += 1
+        return self.content[self.place - 1]
+
+    def _number(self) -> int:
+        value = 0
+        for shift in range(0, 7 * LONGEST, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise ValueError("a number has no end")
+
+    def _signed(self) -> int:
+        value = self._number()
+        return (value >> 1) ^ -(value & 1)
