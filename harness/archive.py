@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.check import check
 from harness.cli.calibrate import calibrate
+from harness.cli.scored import misscored
 from harness.core.errors import HarnessError, short
 from harness.core.processes import be_command
 from harness.evaluation import merging
@@ -20,13 +21,14 @@ from harness.store.archive import (
     ARCHIVES,
     SUFFIX,
     Archive,
+    answers_of,
     folder_of,
     has_answers,
     pack,
     unpack,
     unpacked_anew,
 )
-from harness.store.run import StoredRun
+from harness.store.run import StoredRun, stored_runs
 
 REFERENCES = ("ce_ocl", "dice_random", "nearest")  # compiled search, a library, and plain NumPy
 PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
@@ -76,6 +78,7 @@ def _options() -> argparse.ArgumentParser:
     joining.set_defaults(act=_merge)
     verifying = acts.add_parser("verify", help="check an archive's sums, all answers, verdicts, counts and distances")
     verifying.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
+    verifying.add_argument("--scores", action="store_true", help="and all scores, from the data sets' rows, too")
     verifying.set_defaults(act=_verify)
     calibrating = acts.add_parser("calibrate", help="ask three methods again here, so that seconds can be compared")
     calibrating.add_argument("file", type=Path, help=f"an archive of another machine, such as {PLACE}")
@@ -132,11 +135,29 @@ def _verify(options: argparse.Namespace) -> int:
     unlike = list(merging.differences(merging.pieces_of([archive])))
     print("".join(f"{line}\n" for line in unlike), end="", file=sys.stderr)
     wrong = check([options.file], doubts=misstated)
-    print(
-        "not looked at again: proofs, but by what other methods found; scores that need training rows or "
-        "ask the model, as of plausibility and robustness; tables for readers, as counterfactuals.csv"
+    unscored = _rescore(options.file) if options.scores else 0
+    left = (
+        "by models that are trained again" if options.scores else "that need training rows or ask the model (--scores)"
     )
-    return int(bool(unlike or wrong))
+    print(
+        f"not looked at again: proofs, but by what other methods found; scores {left}; tables for readers, as "
+        "counterfactuals.csv"
+    )
+    return int(bool(unlike or wrong or unscored))
+
+
+def _rescore(file: Path) -> int:
+    """Compute the scores of an archive's runs again; returns of how many they are others, or cannot be told."""
+    wrong, runs = 0, stored_runs(answers_of(file))
+    for run in runs:
+        try:
+            said = list(misscored(run))
+        except HarnessError as fault:
+            said = [str(fault)]
+        wrong += bool(said)
+        print("".join(f"{run.label}: {sentence}\n" for sentence in said), end="", file=sys.stderr)
+    print(f"the scores of {len(runs)} runs were computed again: of {wrong} they are others")
+    return wrong
 
 
 def _code(meta: Mapping[str, Any]) -> str:

@@ -107,10 +107,8 @@ def ask_again(run: StoredRun) -> tuple[dict[str, Any], Problem, Any]:
         Where its method has other settings than here, and where its data are others, or of sources that no choice of
         this installation names.
     """
-    meta = run.meta
-    plain = meta["config"]
-    validate(plain)
-    name = method_of(meta)
+    plain, posed = posed_again(run)
+    name, meta = method_of(run.meta), run.meta
     search = ",".join(f"file://{folder}" for folder in conf_folders()[1:])
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -119,17 +117,31 @@ def ask_again(run: StoredRun) -> tuple[dict[str, Any], Problem, Any]:
         config = None
     if config is None or OmegaConf.to_container(config, resolve=True) != plain["method"]:
         raise HarnessError(f"{run.label} has a method with other settings than this installation's choice of its name.")
+    return plain, posed, _instantiate(config, f"method {meta['method']}")
+
+
+def posed_again(run: StoredRun) -> tuple[dict[str, Any], Problem]:
+    """The settings of a stored run, and its problem with its own estimator and equations, and its data set's rows.
+
+    Raises
+    ------
+    HarnessError
+        Where its data are others than here, or of sources that no choice of this installation names.
+    """
+    meta = run.meta
+    plain = meta["config"]
+    validate(plain)
     data = dict(plain["dataset"])
     if sources := data.get("sources"):
         data["sources"] = [asdict(stored_source(run.label, entries, foreign=True)) for entries in sources]
     dataset = _dataset(_key(meta["dataset"], data, plain["split"], plain["features"]))
     if dataset.sha256 != meta["data_sha256"]:
         raise HarnessError(
-            f"{run.label} is of other data than {meta['dataset']} here; calibrate where both are the same."
+            f"{run.label} is of other data than {meta['dataset']} here; do this where both are the same."
         )
     anybody = [int(dataset.frame.index[0])]  # whom the run asks about is stored
     task = _asked(_key(plain["desired"], anybody, 1, 0, plain["reference"]), dataset, run.classifier, run.equations)
-    return plain, next(iter(task.problems.values())), _instantiate(config, f"method {meta['method']}")
+    return plain, next(iter(task.problems.values()))
 
 
 def names_of(config: DictConfig) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from harness.core.explanation import Status
 from harness.core.gaps import same_row
@@ -71,11 +72,15 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
     if set(counts.index) != set(scores.index):
         yield "its scores are of other questions than its answers"
         return
-    ours, theirs = (table.loc[counts.index, shown].to_numpy(float) for table in (counts, scores))
+    if odd := others(counts, scores, shown):
+        yield f"its scores do not follow from its answers: {', '.join(odd)}"
+
+
+def others(now: pd.DataFrame, stored: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Which columns of two tables with the same questions differ."""
+    ours, theirs = (table.loc[now.index, list(names)].to_numpy(float) for table in (now, stored))
     equal = np.isclose(ours, theirs, rtol=READING, atol=VALUE_TIE, equal_nan=True).all(axis=0)
-    if not equal.all():
-        names = ", ".join(name for name, fine in zip(shown, equal, strict=True) if not fine)
-        yield f"its scores do not follow from its answers: {names}"
+    return [name for name, fine in zip(names, equal, strict=True) if not fine]
 
 
 def _stated(verdict: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from support.sweep import runner
 
 from harness import archive as command
 from harness.cli import job
+from harness.cli.calibrate import _measured
 from harness.cli.environment import machine
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.evaluation.pace import calibrations, machine_of
@@ -243,3 +244,10 @@ def test_what_an_archive_names_is_not_built(
     assert command.main(["calibrate", str(tmp_path / "evil.ceh"), "--methods", *METHODS]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("busy", [{}, {"jobs": 2}, {"beside": 2}])
+def test_what_ran_beside_others_makes_no_factor(busy: dict[str, int]) -> None:
+    """Two that share caches take longer each."""
+    row = {"late": False, "reason": "finished", "jobs": 1, "beside": 1, **busy}
+    assert _measured([row], 0.01) == (not busy)
