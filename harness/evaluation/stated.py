@@ -105,8 +105,8 @@ def _mistold(run: StoredRun) -> Iterator[str]:
     for row in rows:
         numbers.setdefault(row["factual"], []).append(row["ce"])
     asked_for = list(range(1, run.meta["n_counterfactuals"] + 1))
-    if odd := [factual for factual, given in numbers.items() if sorted(given) != asked_for]:
-        yield f"answers to {len(odd)} questions are not numbered from 1 to {len(asked_for)}"
+    if misnumbered := [factual for factual, given in numbers.items() if sorted(given) != asked_for]:
+        yield f"answers to {len(misnumbered)} questions are not numbered from 1 to {len(asked_for)}"
     if math.isnan(limit):
         yield "its limit of time is not on record"
     elif timed := {row["factual"] for row in rows if row["late"] != (row["seconds"] > limit)}:

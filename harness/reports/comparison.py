@@ -216,7 +216,7 @@ class Comparison(OneFile):
         ones only; ``filled`` and ``factuals``; ``why`` there is nothing of ours; ``alone``, ``rival`` and ``given`` as
         ``registry.Table`` has them; ``difference``, and ``difference_se`` in standard errors of both.
         """
-        keys, better = list(self.keys), directions(found) | self.better
+        keys, better = list(self.keys), {**directions(found), **self.better}
         table = published(self.file, dtype=dict.fromkeys(keys, str)).to_dict("records")
         ran = self._ran(found)
         rows = {self._translated(row): row for row in table}

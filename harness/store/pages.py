@@ -50,8 +50,10 @@ def pages(content: bytes, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
             raise ValueError("a page ends beyond the file")
         field, encoding = DATA.get(kind, (-1, -1))
         about = header.get(field)
-        bounded = isinstance(about, dict) and _whole(about[encoding]) in BOUNDED
-        yield Page(size, _whole(about[VALUES]) if bounded else None)
+        values = None
+        if isinstance(about, dict) and _whole(about[encoding]) in BOUNDED:
+            values = _whole(about[VALUES])
+        yield Page(size, values)
 
 
 def _whole(value: Any) -> int:
