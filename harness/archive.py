@@ -126,6 +126,12 @@ def _verify(options: argparse.Namespace) -> int:
     believed = calibrations(unpacked_anew(archive))
     said = [*merging.machines(metas.values()), *merging.limits(metas.values())]
     said += merging.pooled((meta, _code(meta)) for meta in metas.values())
+    processors = {str((meta.get("environment") or {}).get("cpu") or "") for meta in metas.values()}
+    said += [
+        f"{name} is no model's name: seconds of any such processor with as many cores are compared"
+        for name in sorted(processors - {""})
+        if not any(map(str.isdigit, name))
+    ]
     said += [
         f"believed, and not measured here: seconds of {each.source} × {each.factor:.3g} are as those of {each.target}"
         for each in believed

@@ -295,6 +295,18 @@ def test_what_describes_no_run_is_one_sentence(
     assert len(said.splitlines()) <= 4
 
 
+@pytest.mark.parametrize(("cpu", "told"), [("AMD EPYC", True), ("AMD EPYC 9B14", False), (None, False)])
+def test_a_processor_without_a_model_is_told(
+    cpu: str | None, told: bool, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As clouds mask them: what takes twice as long may have the same name."""
+    for run in stored_runs(study):
+        run.update(environment={"cpu": cpu, "cores": 2})
+    assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 0
+    assert ("AMD EPYC is no model's name: seconds of any such" in capsys.readouterr().out) == told
+
+
 def test_runs_are_not_lost_by_packing_others(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a study that was narrowed, say; of code that changed the same runs take the place of those before."""
     file = tmp_path / "toy.ceh"
