@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from harness.check import check
 from harness.cli.calibrate import calibrate
-from harness.cli.scored import misscored
+from harness.cli.scored import misscored, scored
 from harness.core.errors import HarnessError, short
 from harness.core.processes import be_command
 from harness.evaluation import merging
@@ -30,6 +31,7 @@ from harness.store.archive import (
 )
 from harness.store.run import StoredRun, stored_runs
 
+log = logging.getLogger("harness")
 REFERENCES = ("ce_ocl", "dice_random", "nearest")  # compiled search, a library, and plain NumPy
 PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
 REPLACE = "write over an archive that has runs which would be lost"
@@ -48,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as fault:
         if options.act is _pack:
             raise
+        log.debug("where it was read:", exc_info=True)
         names = ", ".join(map(str, getattr(options, "files", None) or [options.file]))  # that anybody may have made
         print(f"{names}: damaged inside ({short(fault)}); get or pack it again.", file=sys.stderr)
     return 1
@@ -78,7 +81,9 @@ def _options() -> argparse.ArgumentParser:
     joining.set_defaults(act=_merge)
     verifying = acts.add_parser("verify", help="check an archive's sums, all answers, verdicts, counts and distances")
     verifying.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
-    verifying.add_argument("--scores", action="store_true", help="and all scores, from the data sets' rows, too")
+    verifying.add_argument(
+        "--scores", action="store_true", help="and scores by the data sets' rows; none of models trained again"
+    )
     verifying.set_defaults(act=_verify)
     calibrating = acts.add_parser("calibrate", help="ask three methods again here, so that seconds can be compared")
     calibrating.add_argument("file", type=Path, help=f"an archive of another machine, such as {PLACE}")
@@ -142,9 +147,9 @@ def _verify(options: argparse.Namespace) -> int:
     print("".join(f"{line}\n" for line in unlike), end="", file=sys.stderr)
     wrong = check([options.file], doubts=misstated)
     unscored = _rescore(options.file) if options.scores else 0
-    left = (
-        "by models that are trained again" if options.scores else "that need training rows or ask the model (--scores)"
-    )
+    left = "by models that are trained again, or of packages"
+    if not options.scores:
+        left = "that need training rows or ask the model (but with --scores)"
     print(
         f"not looked at again: proofs, but by what other methods found; scores {left}; tables for readers, as "
         "counterfactuals.csv"
@@ -154,16 +159,19 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _rescore(file: Path) -> int:
     """Compute the scores of an archive's runs again; returns of how many they are others, or cannot be told."""
-    wrong, runs = 0, stored_runs(answers_of(file))
+    wrong = unknown = 0
+    runs = [run for run in stored_runs(answers_of(file)) if scored(run)]
     for run in runs:
         try:
-            said = list(misscored(run))
+            for sentence in misscored(run):
+                wrong += 1
+                print(f"{run.label}: {sentence}", file=sys.stderr)
         except HarnessError as fault:
-            said = [str(fault)]
-        wrong += bool(said)
-        print("".join(f"{run.label}: {sentence}\n" for sentence in said), end="", file=sys.stderr)
-    print(f"the scores of {len(runs)} runs were computed again: of {wrong} they are others")
-    return wrong
+            unknown += 1
+            print(fault, file=sys.stderr)
+    more = f", and of {unknown} they could not be" if unknown else ""
+    print(f"the scores of {len(runs) - unknown} runs were computed again: of {wrong} they are others{more}")
+    return wrong + unknown
 
 
 def _code(meta: Mapping[str, Any]) -> str:

@@ -137,7 +137,7 @@ def posed_again(run: StoredRun) -> tuple[dict[str, Any], Problem]:
     dataset = _dataset(_key(meta["dataset"], data, plain["split"], plain["features"]))
     if dataset.sha256 != meta["data_sha256"]:
         raise HarnessError(
-            f"{run.label} is of other data than {meta['dataset']} here; do this where both are the same."
+            f"{run.label} is of other data than {meta['dataset']} here; calibrate, or verify, where both are the same."
         )
     anybody = [int(dataset.frame.index[0])]  # whom the run asks about is stored
     task = _asked(_key(plain["desired"], anybody, 1, 0, plain["reference"]), dataset, run.classifier, run.equations)

@@ -15,8 +15,13 @@ from harness.store.run import StoredRun
 TRAINED = "retraining"  # the family of metrics by models that are trained again
 
 
+def scored(run: StoredRun) -> bool:
+    """Whether a run has scores of answers."""
+    return scoring.refusal(run) is None and (run.path / SCORES).is_file()
+
+
 def misscored(run: StoredRun) -> Iterator[str]:
-    """A sentence where scores do not follow from a run's answers, its estimator and its data set's rows.
+    """A sentence where scores do not follow from the answers of a run that has some, its estimator and its data set.
 
     Not compared are metrics by models that are trained again, and those of packages.
 
@@ -25,8 +30,6 @@ def misscored(run: StoredRun) -> Iterator[str]:
     HarnessError
         Where its data are others than here.
     """
-    if scoring.refusal(run) is not None or not (run.path / SCORES).is_file():
-        return
     known = [m for m in metrics_of(run).values() if m.family != TRAINED and m.__module__.startswith("metrics.")]
     _, posed = posed_again(run)
     targets = run.factuals()[1]

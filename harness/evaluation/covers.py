@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +13,16 @@ from harness.core.tolerances import CLAIM
 
 @dataclass(frozen=True)
 class Cover:
-    """Who of a group is served, by question: by which of its points, and by changes of which features."""
+    """Who of a group is served, by question: by which point, in any name, and by changes of which features."""
 
     whose: str
-    served: Mapping[str, tuple[int, frozenset[str]]]
+    served: Mapping[str, tuple[Hashable, frozenset[str]]]
 
-    def by(self, people: Sequence[str]) -> dict[int, list[frozenset[str]]] | None:
+    def by(self, people: Sequence[str]) -> dict[Hashable, list[frozenset[str]]] | None:
         """What some people change, by point; None where one of them is not served."""
         if not all(question in self.served for question in people):
             return None
-        found: dict[int, list[frozenset[str]]] = {}
+        found: dict[Hashable, list[frozenset[str]]] = {}
         for point, changes in (self.served[question] for question in people):
             found.setdefault(point, []).append(changes)
         return found
@@ -43,10 +43,13 @@ def cheaper(line: Mapping[str, Any], asked: Mapping[Any, str], most: float, cove
     shares = cover.by([asked[factual] for factual in line["factuals"] if factual not in line["uncoverable"]])
     if not shares or any(len(frozenset[str]().union(*changes)) > most for changes in shares.values()):
         return None
-    said, by = [], f"{cover.whose} serves it by"
+    said = []
     if bound is not None and len(shares) < bound - CLAIM:
-        said.append(f"that no fewer than {math.ceil(bound - CLAIM)} points serve it, and {by} {len(shares)}")
+        fewest = math.ceil(bound - CLAIM)
+        said.append(f"that no fewer than {fewest} points serve it, and {cover.whose} serves it by {len(shares)}")
     changed = sum(len(changes) for each in shares.values() for changes in each)
     if total is not None and len(shares) <= given and changed < total - CLAIM:
-        said.append(f"that no fewer than {total:.9g} changes do by {given} points, and {by} {changed}")
+        said.append(
+            f"that {given} points change no fewer than {total:.9g} features, and {cover.whose} changes {changed}"
+        )
     return said

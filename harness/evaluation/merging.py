@@ -150,11 +150,13 @@ def merge(files: Sequence[Path], into: Path, replace: bool = False) -> list[str]
 
 
 def spare(file: Path, metas: Iterable[Mapping[str, Any]]) -> None:
-    """Raise ``HarnessError`` where an archive of that name has runs that none of some is but for its code."""
+    """Raise ``HarnessError`` where an archive of that name has runs that none of some is but for its code, or may."""
+    if not file.exists():
+        return
     try:
         before = Archive(file).metas()
-    except HarnessError:  # there is none, or nobody can read it
-        return
+    except HarnessError as fault:
+        raise HarnessError(f"{fault} Or give another name, or --replace.") from fault
     new = set(map(identity, metas))
     if lost := [name for name, meta in before.items() if identity(meta) not in new]:
         more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""

@@ -57,7 +57,7 @@ class Found:
         origins = run.factuals()[0].to_dict("index") if (lines := run.groups()) else {}
         for line in lines:
             served = {
-                asked[row["factual"]]: (row["point"], differing(origins[row["factual"]], row["row"]))
+                asked[row["factual"]]: (json.dumps(row["row"]), differing(origins[row["factual"]], row["row"]))
                 for row in rows
                 if row["factual"] in line["factuals"]
             }
@@ -106,9 +106,9 @@ class Found:
     def _against_groups(self, run: StoredRun, lines: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
         """As ``against``, of how few points serve groups, and of people of whom nothing does."""
         claim, asked, said, held = run.objective, questions(run), list[str](), 0
-        if claim is None or claim.domain:
-            return [], 0
-        most = min((limit.most for limit in claim.limits if limit.term.name == "l0"), default=math.inf)
+        if claim is None or claim.domain or claim.causal or any(limit.term.name != "l0" for limit in claim.limits):
+            return [], 0  # of other counterfactuals than the question allows
+        most = min((limit.most for limit in claim.limits), default=math.inf)
         (frame, _), nothing = run.factuals(), replace(claim, terms=())
         for line in lines:
             people = frozenset(asked[factual] for factual in line["factuals"])

@@ -115,7 +115,8 @@ def _mistold(run: StoredRun) -> Iterator[str]:
         yield f"{len(odd)} questions took no time that there is"
     out = {row["factual"] for row in rows if scoring.left_out(row)}
     fine, grouped = satisfied(run), bool(run.groups())
-    if rows and grouped != bool(run.meta["config"].get("group")):
+    asked = [row for row in rows if not scoring.left_out(row)]
+    if (asked or grouped) and grouped != bool(run.meta["config"].get("group")):
         yield "its people were asked as a group and it has no groups, or the other way round"
     if wrong := out - fine:
         yield f"{len(wrong)} people are left out as having what is wanted, of whom the model says otherwise"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from harness.core.explanation import Status
+from harness.core.explanation import Reason, Status
 from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
 from harness.reports.markup import ARROWS, DASH, markdown, noted, number
@@ -157,7 +157,9 @@ class Comparison(OneFile):
         shown, hidden = narrowed(blocks, lambda block: not math.isnan(block["factuals"].iloc[0]))
         table = self._markdown(pd.concat(shown)) if shown else ""
         optima = self._optima(found, lines) if self.exact else []
-        return noted(table, (*hidden, *self.notes, *self._barred(found), *optima, *EXPLAINED)), lines
+        return noted(
+            table, (*hidden, *self.notes, *self._barred(found), *self._stopped(found), *optima, *EXPLAINED)
+        ), lines
 
     def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
         """Published means above the most that they can be."""
@@ -185,6 +187,15 @@ class Comparison(OneFile):
                     f"{', '.join(place)}: {count} of {len(words)} counterfactuals are not permitted, as they change "
                     "what is to stay or leave a feature's bounds; its means count them."
                 )
+        return notes
+
+    def _stopped(self, found: Sequence[StoredRun]) -> list[str]:
+        """Of runs, for how many people the clock ended the search, whose counterfactuals are the best until then."""
+        notes = []
+        for place, run in self._ran(found).items():
+            first = [row for row in run.rows() if row["ce"] == 1 and row["row"] is not None]
+            if count := sum(row["reason"] == Reason.TIME_LIMIT for row in first):
+                notes.append(f"{', '.join(place)}: of {len(first)} people with an answer the clock ended {count}.")
         return notes
 
     def _optima(self, found: Sequence[StoredRun], lines: pd.DataFrame) -> list[str]:

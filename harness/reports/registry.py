@@ -54,8 +54,8 @@ class Table(Protocol):
 
         Beside them, where they are known, what ``harness.reports.verdict`` takes; ``why`` there is no number of ours;
         ``alone``, whether one of ours has nothing published beside it, and is shown; ``rival``, whether the method is
-        not the paper's own; ``given``, whether ours is set or assigned, not measured, so that nothing can differ; and
-        ``of`` and ``published_of``, out of how many a count is.
+        not the paper's own; ``published_stopped``, whether a limit ended the paper's; ``given``, whether ours is set or
+        assigned, not measured, so that nothing can differ; and ``of`` and ``published_of``, out of how many a count is.
 
         Without a column ``published`` where nothing is published.
         """

@@ -52,13 +52,14 @@ LEGEND = (
     f"Results: {MARKS[AS_PRINTED]} as printed; {MARKS[AGREES]} agrees: the 95 % interval of the difference holds 0, "
     f"which is at most 25 % of the larger (where no error is published: {NEAR:.0%}, whatever the interval), with as "
     f"many questions as the paper or {ENOUGH}; {MARKS[UNDECIDED]} undecided: the interval holds 0, but the rest does "
-    f"not, ours has one question where the paper has more, or the clock stopped ours; {MARKS[WORSE]}, "
+    f"not, ours has one question where the paper has more, or the clock stopped the search for a group of ours; "
+    f"{MARKS[WORSE]}, "
     f"{MARKS[BETTER]} differs, ours worse or better by the paper's own criterion (the same method here, be it the "
     f"paper's own or a rival, beside what is printed of it); {MARKS[DIFFERS]} differs, without a "
     f"better way, as a single drawn group has none; {MARKS[NO_ANSWER]} was asked here, and has no answer; "
     f"{MARKS[NOT_RUN]} not run; without a mark what is set or assigned, not measured, which counts nowhere. In "
     "brackets what is published. Costs (seconds, iterations, early stops) have no verdict but a ratio, published / "
-    "ours: machines, solvers and limits differ; of what the clock stopped here there is none. Proven wrong: "
+    "ours: machines, solvers and limits differ; of what a clock stopped, here or there, there is none. Proven wrong: "
     "counterfactuals that the authors' own model refuses or that an accepted one is nearer than, and means that "
     "counterfactuals which all change something cannot have."
 )
@@ -172,8 +173,9 @@ def write(home: Path) -> str:
         f"Kept from the page before, which has more of them: {', '.join(kept)}.\n" if kept else "",
         _uncovered(known),
         f"## {CLAIMS}\n",
-        "What the papers themselves say, with the place; those that do not hold here come first. That one method is "
-        "better than another holds where it is in more than half of the settings.\n",
+        "What the papers themselves say, with the place; those that do not hold here come first, some of which the "
+        "printed numbers do not bear out either. That one method is better than another holds where it is in more than "
+        "half of the settings, unless it is said of all.\n",
         markup.markdown(["claim", "where", "here", "number"], claims),
         *(f"## {known[name].title}\n\n{each.text}\n" for name, each in shown.items()),
         _figures(home),
@@ -371,8 +373,10 @@ def _published(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratio(row: Mapping[str, Any]) -> float:
-    """Published / ours of a cost; NaN where either is none, a count of stops, or what the clock stopped."""
-    if missing(row["ours"]) or not missing(row.get("of")) or not float(row["ours"]) or _is(row, "stopped"):
+    """Published / ours of a cost; NaN where either is none, a count of stops, or what a clock stopped."""
+    if missing(row["ours"]) or not missing(row.get("of")) or not float(row["ours"]):
+        return math.nan
+    if _is(row, "stopped") or _is(row, "published_stopped"):
         return math.nan
     return float(row["published"]) / float(row["ours"])
 
@@ -409,8 +413,9 @@ def entry(row: Mapping[str, Any], table: registry.Table) -> str:
     if _is(row, "given") and not missing(row["ours"]):
         return f"{ours} ({published})"
     if row["measure"].partition(",")[0] in table.costs:
-        if _is(row, "stopped"):
-            return f"≥ {ours} ({published})"
+        if _is(row, "stopped") or _is(row, "published_stopped"):
+            own, theirs = ("≥ " * _is(row, side) for side in ("stopped", "published_stopped"))
+            return f"{own}{ours} ({theirs}{published})"
         ratio = _ratio(row)
         return f"{ours} ({published})" if math.isnan(ratio) else f"{ours} ({published}; {markup.digits(ratio)}×)"
     word = verdict(row, table.asked)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 DEEPEST = 8  # structures within structures of a page's header
 LONGEST = 10  # bytes of a number
-STRUCT = 12  # a type of Thrift's compact protocol
+# Types of Thrift's compact protocol: truth values, whole numbers (a page's are the second), and what else there is.
+TRUTH, WHOLE, BINARY, LISTS, MAP, STRUCT = (1, 2), (4, 5, 6), 8, (9, 10), 11, 12
+LENGTHS = {3: 1, 7: 8}  # of other types, in bytes
 TYPE, SIZE, PACKED = 1, 2, 3  # fields of a page's header
 DATA = {
     0: (5, 2),
@@ -63,7 +65,10 @@ def _whole(value: Any) -> int:
 
 
 class _Compact:
-    """Numbers and structures of Thrift's compact protocol; all else is passed over."""
+    """Whole numbers and structures of Thrift's compact protocol, by field; all else is passed over.
+
+    Readers differ in what they make of a field that comes twice, or is of another type than they know: it is refused.
+    """
 
     def __init__(self, content: bytes, place: int) -> None:
         self.content, self.place = content, place
@@ -76,39 +81,47 @@ class _Compact:
         field = 0
         while head := self._byte():
             field = field + (head >> 4) if head >> 4 else self._signed()
+            if field in found:
+                raise ValueError("a page's header has a field twice")
             found[field] = self._value(head & 15, depth)
         return found
 
     def _value(self, kind: int, depth: int) -> Any:
-        if kind in (1, 2):
-            return kind == 1
-        if kind in (4, 5, 6):
-            return self._signed()
+        if kind in TRUTH:
+            return None
+        if kind in WHOLE:
+            value = self._signed()
+            return value if kind == WHOLE[1] else None
         if kind == STRUCT:
             return self.struct(depth + 1)
-        if kind in (9, 10):
+        if kind in LISTS:
             head = self._byte()
-            for _ in range(head >> 4 if head >> 4 < 15 else self._number()):
-                self._element(head & 15, depth)
-        elif kind == 11:
+            self._elements([head & 15], head >> 4 if head >> 4 < 15 else self._number(), depth)
+        elif kind == MAP:
             if count := self._number():
                 kinds = self._byte()
-                for _ in range(count):
-                    self._element(kinds >> 4, depth)
-                    self._element(kinds & 15, depth)
+                self._elements([kinds >> 4, kinds & 15], count, depth)
         else:
-            length = self._number() if kind == 8 else {3: 1, 7: 8}[kind]
-            self.place += length
+            self._pass(self._number() if kind == BINARY else LENGTHS[kind])
         return None
 
-    def _element(self, kind: int, depth: int) -> None:
-        if kind in (1, 2):  # in a list a truth value takes a byte
-            self._byte()
-        else:
-            self._value(kind, depth)
+    def _elements(self, kinds: Sequence[int], count: int, depth: int) -> None:
+        if depth >= DEEPEST:
+            raise ValueError("a page's header has no end")
+        for _ in range(count):
+            for kind in kinds:
+                if kind in TRUTH:  # which take a byte here
+                    self._pass(1)
+                else:
+                    self._value(kind, depth + 1)
+
+    def _pass(self, length: int) -> None:
+        self.place += length
+        if self.place > len(self.content):
+            raise IndexError("a page's header ends beyond the file")
 
     def _byte(self) -> int:
-        self.place += 1
+        self._pass(1)
         return self.content[self.place - 1]
 
     def _number(self) -> int:

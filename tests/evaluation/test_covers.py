@@ -14,10 +14,10 @@ COVER = Cover(
     "rival",
     {"a": (0, frozenset({"x"})), "b": (0, frozenset({"x", "y"})), "c": (4, frozenset({"z"}))},
 )
-ASKED = {1: "a", 2: "b", 3: "c", 4: "d"}
+ASKED = {1: "a", 2: "b", 3: "c", 4: "d", 5: "b"}
 LINE: dict[str, Any] = {"factuals": [1, 2, 3], "uncoverable": [], "bound": 2.0, "points": [{}, {}, {}]}
 FEWER = "that no fewer than 3 points serve it, and rival serves it by 2"
-LESS = "that no fewer than 5 changes do by 3 points, and rival serves it by 4"
+LESS = "that 3 points change no fewer than 5 features, and rival changes 4"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,9 @@ LESS = "that no fewer than 5 changes do by 3 points, and rival serves it by 4"
         (2, {"total_change_bound": 4.0}, []),
         (2, {"total_change_bound": 5.0}, [LESS]),
         (2, {"total_change_bound": 5.0, "points": [{}]}, []),  # of a single point
+        (2, {"total_change_bound": 5.0, "points": [{}] * 2}, [LESS.replace("3", "2")]),  # as many as the rival's
+        (2, {"factuals": [1, 2, 3, 5], "total_change_bound": 6.0}, []),  # two are alike, and change 2 each: 6 in all
+        (2, {"factuals": [1, 2, 3, 5], "total_change_bound": 7.0}, [LESS.replace("5", "7").replace("4", "6")]),
         (2, {"bound": 0.0, "factuals": [], "total_change_bound": 0.0}, None),
     ],
 )

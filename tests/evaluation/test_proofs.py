@@ -239,6 +239,33 @@ def test_the_fewest_points_of_a_group_are_held_against_who_serves_it_by_fewer(tm
     assert told(proof, grouped(tmp_path, (40.0,), "refused")) == ([], 1)  # by what the model refuses
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"domain": {"round_weights": 2}},
+        {"causal": True},
+        {"limits": (Limit(Term("l0"), 1), Limit(Term("l1"), 0.1))},
+        {"limits": (Limit(Term("l0"), 0),)},
+    ],
+    ids=["rounded weights", "equations", "another limit", "fewer changes"],
+)
+def test_a_proof_of_a_group_is_about_what_its_method_may_answer(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """Not about points of another validity, off its equations or beyond its limits."""
+    proof, one = grouped(tmp_path, (80.0, 90.0), "exact", bound=2.0), grouped(tmp_path, (70.0,), "rival")
+    assert proof.objective is not None
+    proof.put_objective(replace(proof.objective, **changes))
+    assert proofs.contradicted([(proof, []), (one, checker.verdicts(one))]) == ([], 0)
+
+
+def test_points_are_told_by_what_they_are(tmp_path: Path) -> None:
+    """Not by their number in a file, which gives two of them one."""
+    proof, two = grouped(tmp_path, (80.0, 90.0), "exact", bound=2.0), grouped(tmp_path, (70.0, 75.0), "rival")
+    rows = [row | {"point": 0} for row in two.rows()]
+    (two.path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fine = [{**verdict, "verdict": "accepted"} for verdict in checker.verdicts(two)]
+    assert proofs.contradicted([(proof, []), (two, fine)]) == ([], 1)
+
+
 def test_whom_nothing_serves_is_held_against_every_point_within_the_limits(tmp_path: Path) -> None:
     proof = grouped(tmp_path, (), "exact", bound=0.0, uncoverable=[0, 1], status="INFEASIBLE")
     wrong = "that there is no counterfactual within its limits, and loans/tree/rival has one"

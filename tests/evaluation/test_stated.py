@@ -8,6 +8,7 @@ import pytest
 from support.tables import GRANTED, TIMING, started
 
 from harness.core.explanation import Answer, GroupExplanation, Reason, Status
+from harness.core.wording import SATISFIED
 from harness.evaluation.stated import _closed, _mistold
 from harness.store.rows import group_line
 from metrics import _example as loans
@@ -52,6 +53,15 @@ def test_people_have_groups_where_they_were_asked_as_one(asked: bool, tmp_path: 
         explained = GroupExplanation((Answer(Status.FOUND, GRANTED),), changed=(("income",),), bound=1.0)
         run.append_group(group_line("g", (0,), explained, status="OPTIMAL", seconds=1.0, fit_seconds=0.1, late=False))
     assert UNGROUPED in _mistold(run)
+
+
+def test_who_has_what_is_wanted_is_in_no_group(tmp_path: Path) -> None:
+    """A group of people who have it all, or one that was stopped before its answer, has no line."""
+    run = started(tmp_path, loans.problem, loans.factual, [None], group=True)
+    row = run.rows()[0] | {"status": "UNSUPPORTED", "detail": SATISFIED}
+    (run.path / "rows.jsonl").write_text("")
+    run.append([row])
+    assert UNGROUPED not in _mistold(run)
 
 
 @pytest.mark.parametrize(("number", "odd"), [(1, False), (2, True), (0, True)])

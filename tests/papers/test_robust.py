@@ -225,14 +225,22 @@ def test_one_leaf_is_faster_and_nowhere_nearer(
 ) -> None:
     """Algorithm 1 takes 2 s, the optimum is at 1.5, in both rows; all factuals are answered."""
     line = {"leaf_certified": 5, "leaf_asked": 5, "ours_certified": 5, "ours_asked": 5}
-    line |= {"paper_algorithm_median": 2.0, "ours_distance": 1.5}
-    lines = [line | {"leaf_median": s, "leaf_distance": d} for s, d in zip(seconds, distances, strict=True)]
+    line |= {"paper_algorithm_common": 2.0, "ours_distance": 1.5}
+    lines = [line | {"leaf_common": s, "leaf_distance": d} for s, d in zip(seconds, distances, strict=True)]
     tables_of = {"robust_table1": pd.DataFrame(lines[:1]), "robust_table2": pd.DataFrame(lines[1:])}
     found = CLAIMS["robust_leaf"].decide(tables_of)
     assert found.holds is holds
     assert found.text.endswith("of 2 rows")
     fewer = tables_of | {"robust_table2": tables_of["robust_table2"].assign(leaf_asked=4, leaf_certified=4)}
     assert CLAIMS["robust_leaf"].decide(fewer).settings == 1  # of other factuals
+
+
+def test_two_algorithms_are_timed_on_the_same_people(made: Made) -> None:
+    """Medians over the first two people, whom both were asked: 2 and 4 s, and 1 and 9 s; the first alone has 50 s."""
+    first = made(*[GRANTED] * 3, rows=[timed(seconds, 1) for seconds in (2.0, 4.0, 50.0)], method="one")
+    second = made(*[GRANTED] * 2, rows=[timed(seconds, 1) for seconds in (1.0, 9.0)], method="other")
+    assert tables.common({"leaf": first, "paper_algorithm": second}) == {"leaf": 3.0, "paper_algorithm": 5.0}
+    assert tables.common({"leaf": first, "paper_algorithm": None}) == {}
 
 
 def test_a_row_of_table_1_is_printed_with_all_algorithms(made: Made) -> None:
@@ -325,8 +333,9 @@ def test_the_rival_falls_short_in_most_rows_or_in_one(short: int, holds: tuple[b
     numbers = {"robust_table3": pd.DataFrame(names | measures | ours)}
     found = [CLAIMS[name].decide(numbers) for name in ("robust_rival", "robust_invalid", "robust_valid")]
     assert tuple(each.holds for each in found) == (*holds, short == 0)
-    told = "below 1 in {} of {} rows, of our implementation with a weight of 1"
-    texts = [told.format(short, 8), told.format(min(short, 4), 4), f"1.00 in {8 - short} of 8 rows"]
+    told = "below 1 in {} of {} rows"
+    own = f"1.00 in {8 - short} of 8 rows: what the model refuses is not returned"
+    texts = [told.format(short, 8), told.format(min(short, 4), 4), own]
     assert [(each.settings, each.text) for each in found] == list(zip((8, 4, 8), texts, strict=True))
 
 

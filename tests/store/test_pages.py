@@ -89,6 +89,39 @@ def test_what_a_table_of_contents_hides_is_found(options: dict[str, Any], old: b
         tabled.opened(hidden, 10**9)
 
 
+def test_a_field_that_comes_twice_is_refused() -> None:
+    """Readers take the one or the other: after the size another one of a page, of another type, that is small."""
+    content = file_of([f"{n}" * 40 for n in range(9000)], write_statistics=False)
+    chunk, start = chunk_of(content), chunk_of(content).data_page_offset
+    size = number(next(pages(content, chunk)).size)
+    place = content.index(size, start) + len(size)
+    again = bytes([6, 4]) + number(100)  # field 2 as a number of 64 bits
+    longer = content[:place] + again + content[place:]
+    old = number(chunk.total_compressed_size)
+    longer = with_contents(longer, old, number(chunk.total_compressed_size + len(again), len(old)))
+    with pytest.raises(ValueError, match="has a field twice"):
+        tabled.opened(longer, 10_000)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        bytes([0x19, 0xF3]) + b"\xff" * 8 + b"\x0f",  # field 1, a list of 2^60 bytes
+        bytes([0x1B]) + b"\xff" * 8 + b"\x0f" + bytes([0x33]),  # a map of as many
+        bytes([0x18]) + b"\xff" * 8 + b"\x0f",  # a text
+        bytes([0x19]) + b"\x19" * 5000,  # lists of lists
+        b"\x1c" * 5000,  # structures within structures
+        b"\x15" + b"\xff" * 5000,  # a number
+    ],
+    ids=["list", "map", "text", "lists", "structures", "number"],
+)
+def test_a_header_comes_to_an_end(header: bytes) -> None:
+    content = file_of([1])
+    chunk = chunk_of(content)
+    with pytest.raises((ValueError, IndexError)):
+        list(pages(content[: chunk.data_page_offset] + header, chunk))
+
+
 def test_pages_have_as_many_values_as_the_table_of_contents_says() -> None:
     """Of nothing but gaps a page takes a few bytes, however many it has."""
     content = file_of([None] * 1000 + ["a"])
@@ -102,9 +135,9 @@ def test_other_bytes_are_no_pages() -> None:
     """Some headers with other bytes are read, as others; none takes for ever, or fails in a way that is not named."""
     content = file_of(list(range(20)))
     chunk, draw = chunk_of(content), random.Random(0)
-    for _ in range(2000):
+    for _ in range(5000):
         other = bytearray(content)
-        for place in draw.sample(range(4, 30), 3):
+        for place in draw.sample(range(4, 40), draw.choice((1, 3))):
             other[place] = draw.randrange(256)
         try:
             list(pages(bytes(other), chunk))

@@ -172,6 +172,7 @@ def _measured(row: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) ->
     records = [
         {**place, "measure": name, "published": row[name.partition(",")[0]], "ours": value}
         | {"stopped": any(line["stopped"] for line in behind)}
+        | {"published_stopped": name.endswith("seconds") and row[name] >= LIMIT}
         for name, (value, *behind) in made.items()
     ]
     if records[2]["stopped"] and {"CG", "MIP"} <= set(lines):
