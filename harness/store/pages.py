@@ -13,15 +13,9 @@ LONGEST = 10  # bytes of a number
 TRUTH, WHOLE, BINARY, LISTS, MAP, STRUCT = (1, 2), (4, 5, 6), 8, (9, 10), 11, 12
 LENGTHS = {3: 1, 7: 8}  # of other types, in bytes
 TYPE, SIZE, PACKED = 1, 2, 3  # fields of a page's header
-DATA = {
-    0: (5, 2),
-    3: (8, 4),
-}  # by the type of a page of data, the field that is its own header, and its encoding's there
-VALUES = 1  # a field of that
-BOUNDED = {
-    0,
-    3,
-}  # encodings of which a value takes no more bytes than the page has, or a byte: plain, and of truth values
+# By the type of a page of data, the field that is its own header, and in that the field of the encoding; of the values.
+DATA, VALUES = {0: (5, 2), 3: (8, 4)}, 1
+BOUNDED = {0, 3}  # encodings of which no value takes more than the page has: plain, and of truth values
 
 
 class Page(NamedTuple):

@@ -132,6 +132,8 @@ def test_the_numbers_behind_a_table_are_kept() -> None:
         "mip_seconds": False,
     }  # fmt: skip
     assert here["why"].dropna().to_dict() == {"gap_cg_minus_mip": "ended by the clock"}
+    fifty = numbers[numbers["n_factuals"].eq(50) & numbers["t_max"].eq(2)].set_index("measure")["published_stopped"]
+    assert (fifty["cg_seconds"], fifty["mip_seconds"]) == (False, True)  # 106 s and 3,600 s are printed
     assert {"better", "published_se"}.isdisjoint(numbers)  # another group than the paper's has no better number
 
 

@@ -15,7 +15,9 @@ import pandas as pd
 import pytest
 from support.tables import GRANTED, started
 
+from harness import archive as command
 from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Reason, Status
 from harness.reports import figures, registry, reproduction, stored
 from harness.reports.claim import FAILS, HOLDS, OPEN, Claim, Numbers, Verdict
 from harness.reports.comparison import Comparison
@@ -319,19 +321,43 @@ def test_rivals_what_is_given_and_what_the_clock_stopped_are_counted_apart(home:
     rows += [{"ours": 50.0, "given": True}, {"ours": 50.0, "stopped": True}]
     costs = [{"measure": "seconds, a", "published": 6.0, "ours": own} for own in (3.0, 2.0)]
     costs += [{"measure": "seconds, b", "published": 6.0, "ours": 1.0, "stopped": True}]
+    costs += [{"measure": "seconds, a", "published": 3600.0, "ours": 4.0, "published_stopped": True}]
     costs += [{"measure": "stops", "published": 6.0, "ours": 1.0, "of": 5.0, "published_of": 20.0}]
     frame = pd.DataFrame(
-        [{"place": n, **far, **row} for n, row in enumerate(rows)] + [{"place": 9, **c} for c in costs]
+        [{"place": n, **far, **row} for n, row in enumerate(rows)]
+        + [{"place": 9 + k, **c} for k, c in enumerate(costs)]
     )
     table: Any = SimpleNamespace(
         title="T", costs=frozenset({"seconds", "stops"}), asked=30, build=lambda found: ("", frame),
         compared=lambda lines: lines,
     )  # fmt: skip
     found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
-    assert found.row[COUNTS] == ["4", "1", "0", "0", "1", "0", "1", "0", "1", "1", "0", "0", "4 of 4", "seconds, a 2.5"]
+    assert found.row[COUNTS] == ["4", "1", "0", "0", "1", "0", "1", "0", "1", "1", "0", "0", "5 of 5", "seconds, a 2.5"]
     lines = [line.split(" | ")[1] for line in found.text.splitlines() if re.match(r"\| [0-8] \|", line)]
     assert lines == ["▲ 50 (100)", "▲ 50 (100)", "▼ 200 (100)", "50 (100)", "? 50 (100)"]
     assert "≥ 1 (6)" in found.text
+    assert "4 (≥ 3,600)" in found.text
+
+
+def test_whom_the_clock_stopped_is_counted_below_the_table(home: Path) -> None:
+    """Of two with an answer and one without; it is what the limit gives, so that it has a verdict."""
+    late = Answer(Status.FOUND, GRANTED, Reason.TIME_LIMIT)
+    asked(home, "run", GRANTED, late, Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT))
+    reproduction.write(home)
+    assert "- loans, exact: of 2 people with an answer the clock ended 1.\n" in (home / "REPRODUCTION.md").read_text()
+
+
+def test_a_damaged_archive_is_left_out(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may have made it; a folder that cannot be read is one's own, and no page is written without it."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path / "cache"))
+    asked(home, "run", GRANTED)
+    (home / "run" / "sweeps").mkdir()
+    (home / "run" / "sweeps" / "20261130.jsonl").write_text("{}\n")
+    assert command.main(["pack", str(home / "run")]) == 0
+    with pytest.raises(KeyError):
+        reproduction.write(home)
+    shutil.rmtree(home / "run")
+    assert reproduction.write(home) == f"{home / 'REPRODUCTION.md'}: 0 of 2 tables"
 
 
 def test_the_opening_counts_claims_by_word() -> None:
