@@ -107,17 +107,17 @@ def ask_again(run: StoredRun) -> tuple[dict[str, Any], Problem, Any]:
         Where its method has other settings than here, and where its data are others, or of sources that no choice of
         this installation names.
     """
-    plain, posed = posed_again(run)
-    name, meta = method_of(run.meta), run.meta
+    meta = run.meta
+    name = method_of(meta)
     search = ",".join(f"file://{folder}" for folder in conf_folders()[1:])
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
             config = compose("config", [f"method={name}", f"hydra.searchpath=[{search}]"]).method
     except HydraException:
         config = None
-    if config is None or OmegaConf.to_container(config, resolve=True) != plain["method"]:
+    if config is None or OmegaConf.to_container(config, resolve=True) != meta["config"].get("method"):
         raise HarnessError(f"{run.label} has a method with other settings than this installation's choice of its name.")
-    return plain, posed, _instantiate(config, f"method {meta['method']}")
+    return *posed_again(run), _instantiate(config, f"method {meta['method']}")
 
 
 def posed_again(run: StoredRun) -> tuple[dict[str, Any], Problem]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from harness.cli.build import posed_again
 from harness.evaluation import scoring
 from harness.evaluation.contest import metrics_of
-from harness.evaluation.stated import others
-from harness.evaluation.study import SCORES, read_scores
+from harness.evaluation.stated import others, scored_again
+from harness.evaluation.study import SCORES
 from harness.store.run import StoredRun
 
 TRAINED = "retraining"  # the family of metrics by models that are trained again
@@ -34,9 +34,7 @@ def misscored(run: StoredRun) -> Iterator[str]:
     _, posed = posed_again(run)
     targets = run.factuals()[1]
     problems = {target: replace(posed, target=target) for target in set(targets.values())}
-    population = (run.meta.get("scored") or {}).get("population") or "accepted"
-    asked = {factual: problems[target] for factual, target in targets.items()}
-    now, stored = scoring.score(run, asked, known, population), read_scores(run)
+    now, stored = scored_again(run, {factual: problems[target] for factual, target in targets.items()}, known)
     if set(now.index) != set(stored.index):
         yield "its scores are of other questions than its answers"
     elif odd := others(now, stored, [name for name in now if name in stored]):

@@ -169,8 +169,7 @@ def pooled(runs: Iterable[tuple[Mapping[str, Any], str]]) -> list[str]:
     """A sentence where seeds of one method, which are averaged, are of several origins; each run is with its own."""
     found: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for meta, origin in runs:
-        names = [meta[name] for name in ("dataset", "model", "method")]
-        same = json.dumps([names, settings(meta)], sort_keys=True, default=str)
+        same = identity({**meta, "seed": None})
         found.setdefault(same, {}).setdefault(origin, []).append(meta)
     several = [origins for origins in found.values() if len(origins) > 1]
     if not several:

@@ -12,6 +12,8 @@ import pandas as pd
 
 from harness.core.explanation import Status
 from harness.core.gaps import same_row
+from harness.core.metric import Metric
+from harness.core.problem import Problem
 from harness.core.tolerances import CLAIM, OPTIMALITY_GAP, READING, VALUE_TIE
 from harness.evaluation import scoring
 from harness.evaluation.contest import metric_paths, metrics_of
@@ -57,8 +59,7 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
         yield f"it has scores, and {len(unasked)} people without answers"
         return
     known = [m for m in metrics_of(run).values() if m.family in FROM_ROWS and m.__module__.startswith("metrics.")]
-    population = (run.meta.get("scored") or {}).get("population") or "accepted"
-    counts, scores = scoring.score(run, scoring.stored_problems(run), known, population), read_scores(run)
+    counts, scores = scored_again(run, scoring.stored_problems(run), known)
     named = {name.removeprefix(scoring.NEAREST) for name in metrics_of(run)}
     columns = {name.removeprefix(scoring.NEAREST) for name in scores} - {*scoring.COUNTS, *scoring.GROUPED}
     if unnamed := sorted((columns - named) & (packaged().keys() if len(named) < len(metric_paths(run)) else columns)):
@@ -74,6 +75,14 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
         return
     if odd := others(counts, scores, shown):
         yield f"its scores do not follow from its answers: {', '.join(odd)}"
+
+
+def scored_again(
+    run: StoredRun, problems: Mapping[Any, Problem], metrics: Sequence[Metric]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The counts of a run and some of its metrics, over the answers that it was scored by; and all that is stored."""
+    population = (run.meta.get("scored") or {}).get("population") or "accepted"
+    return scoring.score(run, problems, metrics, population), read_scores(run)
 
 
 def others(now: pd.DataFrame, stored: pd.DataFrame, names: Sequence[str]) -> list[str]:

@@ -331,11 +331,12 @@ def _ranks(measure: str, places: Mapping[str, int], better: str = "lower") -> Ca
 
 def _of_six(numbers: Numbers, measure: str, side: str) -> pd.DataFrame:
     """A measure of the paper's six methods (columns) by data set; NaN for none."""
-    frame = numbers.get("pso_table2", pd.DataFrame())
-    few = side == "ours" and "n" in frame and frame["n"] < Pooled.asked  # too few to say anything
-    table = wide(
-        {"pso_table2": frame.loc[~few]} if "n" in frame and side == "ours" else numbers, ["pso_table2"], measure, side
-    )
+    known = {name: frame for name, frame in numbers.items() if name == "pso_table2"}
+    if side == "ours":  # of fewer people than the paper asked they say nothing
+        known = {
+            name: frame.loc[~(frame["n"] < Pooled.asked)] if "n" in frame else frame for name, frame in known.items()
+        }
+    table = wide(known, ["pso_table2"], measure, side)
     return table.set_axis([place[-1] for place in table.index]).reindex(columns=list(METHODS))
 
 

@@ -31,6 +31,7 @@ from harness.reports.verdict import (
     UNASKED,
     UNDECIDED,
     WORSE,
+    marked,
     missing,
     verdict,
 )
@@ -150,7 +151,8 @@ def write(home: Path) -> str:
         their answers, as files of data or models are lacking.
     """
     known, path = registry.known(), home / "REPRODUCTION.md"
-    before, runs = Page.read(path, known), studied(home)
+    before, finished = Page.read(path, known), list(_finished(home))
+    runs = _of_tables(found for _, found in finished)
     sections, numbers = {}, {}
     refused: dict[str, list[str]] = {}  # tables by what is lacking
     for name in (name for name in known if name in runs):
@@ -178,7 +180,7 @@ def write(home: Path) -> str:
         "half of the settings, unless it is said of all.\n",
         markup.markdown(["claim", "where", "here", "number"], claims),
         *(f"## {known[name].title}\n\n{each.text}\n" for name, each in shown.items()),
-        _figures(home),
+        _figures(home, finished),
     ]
     path.write_text("\n".join(part for part in parts if part))
     renewed = [name for name in shown if name not in kept]
@@ -191,10 +193,10 @@ def write(home: Path) -> str:
     return message
 
 
-def studied(home: Path) -> dict[str, list[StoredRun]]:
-    """The finished runs of each table, from all studies under a folder."""
+def _of_tables(studies: Iterable[list[StoredRun]]) -> dict[str, list[StoredRun]]:
+    """The finished runs of each table, from those of some studies."""
     found: dict[str, list[StoredRun]] = {}
-    for _, finished in _finished(home):
+    for finished in studies:
         if name := next((run.meta["config"].get("table") for run in finished), None):
             found.setdefault(name, []).extend(finished)
     return found
@@ -213,14 +215,14 @@ def _finished(home: Path) -> Iterator[tuple[Path, list[StoredRun]]]:
             log.warning("the archive of %s is damaged, and left out (%s).", folder, short(fault))  # anybody's
 
 
-def _figures(home: Path) -> str:
+def _figures(home: Path, finished: Iterable[tuple[Path, list[StoredRun]]]) -> str:
     """Draw what has stored answers, and show all figures of papers that are there; nothing where there is none.
 
     Those of a study's own are drawn for the study of their name, and are not shown.
     """
     folder, drawn = home / "figures", dict[str, str]()
     known = [name for name in figures.known() if name not in figures.OF_STUDIES]
-    for study, found in _finished(home):
+    for study, found in finished:
         name = next((run.meta["config"].get("figure") for run in found), None)
         if name in known or (name in figures.OF_STUDIES and name == study.name):
             folder.mkdir(exist_ok=True)
@@ -247,10 +249,10 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
         impossible = [printed_at(row, _keys(cells)) in excluded for row in cells.to_dict("records")]
         cells = cells.assign(better=cells["better"].mask(impossible, ""))
     costs = cells["measure"].map(lambda measure: measure.partition(",")[0] in table.costs)
-    results = [row for row in cells.loc[~costs].to_dict("records") if not _is(row, "given")]
+    results = [row for row in cells.loc[~costs].to_dict("records") if not marked(row, "given")]
     words = [verdict(row, table.asked) for row in results]
     count = Counter(
-        OF_RIVALS.get(word, word) if _is(row, "rival") else word for row, word in zip(results, words, strict=True)
+        OF_RIVALS.get(word, word) if marked(row, "rival") else word for row, word in zip(results, words, strict=True)
     )
     row = [f"{name}: {table.title}", len(results), sum(map(_asked, found)), *(count[word] for word in COUNTED)]
     row += [*_priced(cells.loc[costs]), f"{len(wrong)} of {judged}" if judged else markup.DASH]
@@ -281,10 +283,6 @@ def _priced(costs: pd.DataFrame) -> list[str]:
     medians = ratios["ratio"].median().dropna()
     said = "; ".join(f"{measure.replace('_', ' ')} {markup.digits(value)}" for measure, value in medians.items())
     return [f"{costs['ours'].notna().sum()} of {len(costs)}", said or markup.DASH]
-
-
-def _is(row: Mapping[str, Any], what: str) -> bool:
-    return not missing(row.get(what)) and bool(row[what])
 
 
 def _keys(lines: pd.DataFrame) -> list[str]:
@@ -376,7 +374,7 @@ def _ratio(row: Mapping[str, Any]) -> float:
     """Published / ours of a cost; NaN where either is none, a count of stops, or what a clock stopped."""
     if missing(row["ours"]) or not missing(row.get("of")) or not float(row["ours"]):
         return math.nan
-    if _is(row, "stopped") or _is(row, "published_stopped"):
+    if marked(row, "stopped") or marked(row, "published_stopped"):
         return math.nan
     return float(row["published"]) / float(row["ours"])
 
@@ -410,11 +408,11 @@ def entry(row: Mapping[str, Any], table: registry.Table) -> str:
         return "" if missing(row["ours"]) else ours
     if not missing(row.get("of")):
         return f"{ours} of {_plain(row['of'])} ({published} of {_plain(row['published_of'])})"
-    if _is(row, "given") and not missing(row["ours"]):
+    if marked(row, "given") and not missing(row["ours"]):
         return f"{ours} ({published})"
     if row["measure"].partition(",")[0] in table.costs:
-        if _is(row, "stopped") or _is(row, "published_stopped"):
-            own, theirs = ("≥ " * _is(row, side) for side in ("stopped", "published_stopped"))
+        if marked(row, "stopped") or marked(row, "published_stopped"):
+            own, theirs = ("≥ " * marked(row, side) for side in ("stopped", "published_stopped"))
             return f"{own}{ours} ({theirs}{published})"
         ratio = _ratio(row)
         return f"{ours} ({published})" if math.isnan(ratio) else f"{ours} ({published}; {markup.digits(ratio)}×)"

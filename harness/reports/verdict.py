@@ -55,7 +55,7 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
         return NOT_RUN if missing(row.get("why")) or row["why"] == UNASKED else NO_ANSWER
     if published is None or ours is None:
         return AS_PRINTED if str(row["published"]).strip() == str(row["ours"]).strip() else DIFFERS
-    if stopped(row):
+    if marked(row, "stopped"):
         return UNDECIDED
     if rounds_to(ours, published):
         return AS_PRINTED
@@ -77,9 +77,9 @@ def verdict(row: Mapping[str, Any], asked: int) -> str:
     return BETTER if (gap > 0) == (better == "higher") else WORSE
 
 
-def stopped(row: Mapping[str, Any]) -> bool:
-    """Whether the clock ended ours before it was final."""
-    return not missing(row.get("stopped")) and bool(row["stopped"])
+def marked(row: Mapping[str, Any], what: str) -> bool:
+    """Whether a row has something that is true or false, and it is true; of rows of other tables it is missing."""
+    return not missing(row.get(what)) and bool(row[what])
 
 
 def missing(value: Any) -> bool:
