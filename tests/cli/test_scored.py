@@ -45,6 +45,12 @@ def test_scores_that_need_rows_or_the_model_are_computed_again(
         assert code == 1
         assert f"do not follow from its answers and the data set's rows: {name}\n" in said
         (run.path / "scores.csv").write_text(kept)
+    scores = pd.read_csv(run.path / "scores.csv").assign(**{"retraining/seeds": 0.9, "nearest/retraining/seeds": 0.9})
+    scores.to_csv(run.path / "scores.csv", index=False)
+    before = run.meta["scored"]
+    names = [*before["metrics"]["names"], "metrics.retraining.seeds"]
+    run.update(scored={**before, "metrics": {"names": names}})
+    assert verified("--scores")[0] == 0  # models trained again are in no archive
     run.update(data_sha256="0" * 64)
     code, said = verified("--scores")
     assert (code, "is of other data than pima here" in said) == (1, True)

@@ -18,6 +18,7 @@ from support.tables import GRANTED, started
 from harness import archive as command
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
+from harness.evaluation.checker import judge
 from harness.reports import figures, registry, reproduction, stored
 from harness.reports.claim import FAILS, HOLDS, OPEN, Claim, Numbers, Verdict
 from harness.reports.comparison import Comparison
@@ -345,6 +346,19 @@ def test_whom_the_clock_stopped_is_counted_below_the_table(home: Path) -> None:
     asked(home, "run", GRANTED, late, Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT))
     reproduction.write(home)
     assert "- loans, exact: of 2 people with an answer the clock ended 1.\n" in (home / "REPRODUCTION.md").read_text()
+
+
+def test_of_several_counterfactuals_the_first_tells_whom_the_clock_stopped(home: Path) -> None:
+    """The search for the others may go on to the end of any limit."""
+    run = asked(home, "run", GRANTED)
+    (row,) = run.rows()
+    run.update(n_counterfactuals=2)
+    run.append([row | {"ce": 2, "row": GRANTED | {"income": 90.0}, "reason": Reason.TIME_LIMIT}])
+    judge(run)
+    reproduction.write(home)
+    page = (home / "REPRODUCTION.md").read_text()
+    assert "| Loans | Exact |" in page
+    assert "the clock ended" not in page
 
 
 def test_a_damaged_archive_is_left_out(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
