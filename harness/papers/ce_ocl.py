@@ -49,11 +49,11 @@ AUTHORS = (
     "Models and factuals are the authors' own, and so are the units: ranges of all rows.",
     "Factuals of which a model already says what is wanted: the authors' means count what CE-OCL's solver has beside "
     "the copy of the factual, and so do ours with *satisfied=ask*; with *satisfied=leave_out* they are not asked, and "
-    "*n* is less than 30. DiCE was asked for the other class there; ours for the wanted one, unless with "
-    "*desired=opposite*.",
+    "*n* is less than 30. DiCE is asked for the other class there.",
     "*validity*: as the authors' code assigns it: to each solution of CE-OCL; of CARLA's methods to those whose class "
-    "is not the factual's label, whatever the model said of the factual; DiCE's are predicted. *validity measured*: by "
-    "the model. What is assigned to CE-OCL is 1 by definition, here and there, and has no verdict.",
+    "is not the factual's label, whatever the model said of the factual; DiCE's are predicted, and the wanted class is "
+    "valid, also where DiCE was asked for the other. *validity measured*: by the model, of what was asked. What is "
+    "assigned to CE-OCL is 1 by definition, here and there, and has no verdict.",
     "The factuals are the same ones: what differs among people is in both means alike, so that ≈ says less here than "
     "of factuals of our own.",
 )
@@ -62,19 +62,16 @@ AUTHORS = (
 def assigned(run: StoredRun) -> pd.DataFrame:
     """Scores as ``returned`` has them, with the validity that the authors' code assigns."""
     scores = returned(run)
-    name = run.meta["method"]
-    if name.startswith("dice"):
-        scores[ASSIGNED] = scores[MOTHILAL["validity"]]
-    elif name.startswith("ce_ocl"):
+    if run.meta["method"].startswith("ce_ocl"):
         scores[ASSIGNED] = scores[MOTHILAL["validity"]].where(scores["returned"] == 0, 1.0)
-    else:
-        data = data_of(run)
-        rows = [row for row in run.rows() if row["row"] is not None]
-        factuals = pd.Index([row["factual"] for row in rows])
-        labels = data.labels[data.frame.index.get_indexer(factuals)]
-        found = run.classifier.predict(run.space.frame(row["row"] for row in rows)) if rows else labels
-        other = pd.Series(found != labels, factuals, dtype=float)
-        scores[ASSIGNED] = other.groupby(level=0).mean()
+        return scores
+    data = data_of(run)
+    rows = [row for row in run.rows() if row["row"] is not None]
+    factuals = pd.Index([row["factual"] for row in rows])
+    labels = data.labels[data.frame.index.get_indexer(factuals)]
+    found = run.classifier.predict(run.space.frame(row["row"] for row in rows)) if rows else labels
+    fine = found == data.desired if run.meta["method"].startswith("dice") else found != labels
+    scores[ASSIGNED] = pd.Series(fine, factuals, dtype=float).groupby(level=0).mean()
     return scores
 
 

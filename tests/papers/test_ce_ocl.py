@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from support.tables import GRANTED, YOUNGER, started
 
+from harness.core.target import Label
 from harness.papers import ce_ocl
 from metrics import _example as loans
 
@@ -41,7 +43,7 @@ def test_validity_as_the_paper_assigns_it(
     """
     run = started(tmp_path, loans.problem, loans.factual, [GRANTED, YOUNGER, None], method=method)
     labels = np.array(["refused", "granted", "refused"], dtype=object)
-    data: Any = SimpleNamespace(frame=pd.DataFrame(index=range(3)), labels=labels)
+    data: Any = SimpleNamespace(frame=pd.DataFrame(index=range(3)), labels=labels, desired="granted")
     monkeypatch.setattr(ce_ocl, "data_of", lambda run: data)
     run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
     scores = ce_ocl.assigned(run)
@@ -49,6 +51,20 @@ def test_validity_as_the_paper_assigns_it(
     assert found.iloc[:2].tolist() == expected
     assert np.isnan(found.iloc[2])
     assert scores["mothilal/validity"].iloc[:2].tolist() == [1.0, 0.0]
+
+
+def test_dice_is_held_to_the_wanted_class_whatever_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for a refusal of a person who is granted already: what is refused is valid, and not what is wanted."""
+    other = replace(loans.problem, target=Label("refused"))
+    run = started(tmp_path, other, loans.factual, [GRANTED, YOUNGER], method="dice_genetic")
+    labels = np.array(["refused", "granted"], dtype=object)
+    data: Any = SimpleNamespace(frame=pd.DataFrame(index=range(2)), labels=labels, desired="granted")
+    monkeypatch.setattr(ce_ocl, "data_of", lambda run: data)
+    scores = ce_ocl.assigned(run)
+    assert scores[ce_ocl.ASSIGNED].tolist() == [1.0, 0.0]
+    assert scores["mothilal/validity"].tolist() == [0.0, 1.0]
 
 
 def test_an_answer_of_the_label_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
