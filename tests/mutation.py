@@ -92,7 +92,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "harness/reports": (("harness/reports",), ("harness/reports", "tests/reports")),
     "checker": (("harness/evaluation/checker.py",), ("tests/evaluation/test_checker.py",)),
     "baselines": (
-        tuple(f"methods/{n}.py" for n in ("nearest", "group_greedy", "globe_ce", "adversarial_recourse", "dice")),
+        ("methods/dice", *(f"methods/{n}.py" for n in ("nearest", "group_greedy", "globe_ce", "adversarial_recourse"))),
         (),
     ),
     "descents": (tuple(f"methods/{n}.py" for n in ("descent", "roar", "probe")), ("tests/methods/test_descents.py",)),
