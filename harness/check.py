@@ -56,7 +56,8 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
         for run in found:
             try:
                 before = run.verdicts()
-                verdicts, claims = (verdicts_of(run) if before else judge(run)), run.objective is not None
+                stores = run.done and not before  # one that is asked now is judged by its sweep at the end
+                verdicts, claims = judge(run) if stores else verdicts_of(run), run.objective is not None
                 wrongs = list(doubts(run, verdicts))
                 changed, absent = retrained.faults(run, verdicts)
             except Exception as fault:

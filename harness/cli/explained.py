@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
@@ -23,7 +24,7 @@ from harness.core.packages import CONF
 from harness.core.wording import SATISFIED
 from harness.execution.contract import refused
 from harness.execution.experiment import entropy
-from harness.execution.pool import Limits, Pool
+from harness.execution.pool import Limits, Outcome, Pool
 from harness.execution.satisfied import ASK, WithoutCopies
 from harness.execution.start import Started
 from harness.library import in_context
@@ -65,11 +66,13 @@ def explained(arguments: list[str], spare: Started | None = None) -> Iterator[tu
     asked = task.factuals if plain["satisfied"] == ASK else task.factuals.loc[~content]
     if plain["satisfied"] == ASK:
         method = WithoutCopies(method, frozenset(task.factuals.index[content]))
-    outcomes = Pool(spare=spare).explain(method, task.problem, asked, count, seed, limits)
+    outcomes, early = Pool(spare=spare).explain(method, task.problem, asked, count, seed, limits), dict[Any, Outcome]()
     for index in task.factuals.index:
         factual, problem = task.factuals.loc[[index]], task.problem(index)
         found, claim = refused(count, SATISFIED), None
         if index in asked.index:
-            outcome = next(outcomes)  # one at a time, they come in the order of the factuals
-            found, claim = outcome.explanation, outcome.claim
+            while index not in early:  # people who want the same are asked about together
+                outcome = next(outcomes)
+                early[outcome.factual] = outcome
+            found, claim = early[index].explanation, early[index].claim
         yield in_context(found, claim, problem, factual), claim

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,18 @@ SOURCES = (
     "harness/core", "harness/solvers", "harness/data", "harness/models", "harness/certificate",
     "harness/execution/worker.py", "harness/execution/contract.py", "methods",
 )  # fmt: skip
+# Of the repository, what judges and scores stored answers.
+SCORING = (
+    "metrics",
+    *(
+        f"harness/evaluation/{name}.py"
+        for name in ("checker", "scoring", "regions", "region_box", "region_network", "region_trees", "weights")
+    ),
+)
 # Libraries that train models, solve programs, or are wrapped as methods: another version may answer otherwise.
 LIBRARIES = (
-    "scikit-learn", "lightgbm", "catboost", "onnx", "onnxruntime", "optbinning", "torch", "highspy", "ortools",
-    "pyscipopt", "dice-ml", "carla-recourse", "nicex", "cfnow", "treecf",
+    "numpy", "scipy", "pandas", "numba", "scikit-learn", "lightgbm", "catboost", "onnx", "onnxruntime", "optbinning",
+    "torch", "highspy", "ortools", "pyscipopt", "dice-ml", "carla-recourse", "nicex", "cfnow", "treecf",
 )  # fmt: skip
 SETTINGS = (
     "dataset", "model", "method", "split", "features", "n_counterfactuals", "seed", "model_seed", "time_limit",
@@ -70,6 +79,26 @@ def sources_of(root: Path) -> bytes:
         For one that does not exist.
     """
     return digest_of(*(root / name for name in SOURCES))
+
+
+def scoring_code(metrics: Iterable[str]) -> str:
+    """A hash of the code that scores depend on, 16 hexadecimal digits: ours, and modules of others' metrics.
+
+    Parameters
+    ----------
+    metrics
+        Their dotted names; those whose modules are not imported are left out.
+    """
+    digest = hashlib.sha256(_scoring(PACKAGE.parent))
+    modules = sorted({re.split(r"[.:]\w+$", path)[0] for path in metrics} & {*sys.modules})
+    for module in modules:
+        digest.update(_plugged(sys.modules[module].__file__ or ""))
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _scoring(root: Path) -> bytes:
+    return digest_of(*(root / name for name in SCORING))
 
 
 @functools.lru_cache(maxsize=8)

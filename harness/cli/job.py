@@ -19,11 +19,11 @@ from joblib import effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from harness.cli import build
+from harness.cli import build, kept_model
 from harness.cli.arguments import sentence
 from harness.cli.build import build_task, names_of
 from harness.cli.environment import environment, machine
-from harness.cli.fingerprint import fingerprint_of
+from harness.cli.fingerprint import fingerprint_of, scoring_code
 from harness.cli.mlflow_run import log_run
 from harness.cli.process import (
     CELLS,
@@ -152,17 +152,24 @@ def _brought_up_to_date(
     state, cell = "rescored" if plain["rescore"] else "done", str(stored.path)
     if plain["force"] and not plain["rescore"] and cell not in {line.get("cell") for line in read_lines(record)}:
         stored.reset()  # once a sweep, whichever of its seeds comes first
+    begun = stored.started
     if stored.done and not plain["rescore"]:
         state = "skipped"
     elif not plain["rescore"]:
         identity = {**identity, "gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
-        earlier = len(stored.answered()) if stored.started else 0
+        earlier = len(stored.answered()) if begun else 0
+        if begun:
+            kept_model.check_same(stored, task.classifier, task.dataset)
         with Progress(record, title, len(task.factuals), earlier) as bar:
             _answer(stored, task, method, identity, plain, bar.update)
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
+    metrics_of(stored)  # imports them
+    scored |= {"code": scoring_code(scored["metrics"]["names"])}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}
     fault = None
     if state != "skipped" or stored.meta.get("scored") != scored or not stored.meta.get("logged", True):
+        if begun and state != "done":
+            kept_model.check_same(stored, task.classifier, task.dataset)
         fault = _score(stored, task, metrics, plain, scored)
     elif identity["fingerprint"] not in tracking.logged(identity["experiment"]):  # of an archive, or logged elsewhere
         log_run(stored, plain)
@@ -237,10 +244,11 @@ def _score(
 ) -> scoring.MetricError | None:
     """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow.
 
-    Earlier metrics stay. One that fails is returned, and costs its column alone.
+    Earlier metrics stay. One that fails is returned, and costs its column alone: there stays the earlier one, of the
+    same population.
     """
     before = read_scores(stored) if (stored.path / SCORES).is_file() else pd.DataFrame()
-    earlier = metrics_of(stored)
+    earlier, known = metrics_of(stored), (stored.meta.get("scored") or {}).get("population")
     unfinished = {"metrics": {"names": [*metric_paths(stored)]}, "population": None}
     stored.update(scored=unfinished)  # until all that follows is there again, whatever ends this process
     checker.judge(stored)
@@ -254,7 +262,7 @@ def _score(
         scores = scoring.score(stored, problems, wanted, plain["population"])
     except scoring.MetricError as failed:
         scores, fault = failed.scores, failed
-    kept = [name for name in before if name not in scores and "/" in name]
+    kept = [name for name in before if name not in scores and "/" in name and known == plain["population"]]
     scores = scores.join(before[kept]) if kept else scores
     write_whole(stored.path / SCORES, scores.to_csv())
     failing = set() if fault is None else set(fault.names) - {*scores}  # of which there is no earlier column either

@@ -15,6 +15,7 @@ import pandas as pd
 
 from harness.cli.process import log
 from harness.core.classifier import Classifier
+from harness.core.errors import HarnessError
 from harness.core.tolerances import SCORE_TIE
 from harness.data import Dataset
 from harness.data.csv_settings import without_place
@@ -47,9 +48,28 @@ def of_study(
     return _of_study(classifier, dataset, f"{names['dataset']}-{names['model']}-", _settings(plain), folder.resolve())
 
 
+def check_same(stored: StoredRun, classifier: Classifier, dataset: Dataset) -> None:
+    """Refuse a run whose stored answers are about another model than the one that its settings give here.
+
+    Raises
+    ------
+    HarnessError
+        Where the two do not predict alike.
+    """
+    if not _alike(stored.classifier, classifier, _rows(dataset)):
+        raise HarnessError(
+            f"the answers in {stored.path} are about another model: trained here, it predicts otherwise, as another "
+            "machine or library may have it. Go on where it was begun, or ask anew with force=true or study=NAME."
+        )
+
+
+def _rows(dataset: Dataset) -> pd.DataFrame:
+    return dataset.frame.iloc[np.unique(np.linspace(0, len(dataset.frame) - 1, ROWS).astype(int))]
+
+
 @functools.lru_cache(maxsize=16)
 def _of_study(classifier: Classifier, dataset: Dataset, begin: str, settings: str, folder: Path) -> Classifier:
-    rows = dataset.frame.iloc[np.unique(np.linspace(0, len(dataset.frame) - 1, ROWS).astype(int))]
+    rows = _rows(dataset)
     inputs, looked = json.loads(json.dumps(to_plain(classifier.inputs))), set[str]()
     for path in sorted((folder / "answers").glob(f"{glob.escape(begin)}*/cell.json")):
         run = StoredRun(path.parent)

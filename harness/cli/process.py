@@ -17,6 +17,7 @@ results = logging.getLogger("harness-results")
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # nothing more can be stored
 PACKAGE = Path(__file__).parents[1]
+LONGEST_WORD = 100  # bytes, of what becomes part of a folder's name
 UNNAMED = "adhoc"  # the study of runs that name none
 # How jobs in other processes know their sweep: see composition.
 SWEEP, CELLS, BEGAN, VARIED = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS", "CE_HARNESS_BEGAN", "CE_HARNESS_VARIED"

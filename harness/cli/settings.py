@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from harness.cli.process import LONGEST_WORD
 from harness.core.errors import HarnessError
 from harness.core.numbers import LONGEST, SEEDS, number, whole
 from harness.evaluation.export import Form
@@ -19,7 +20,6 @@ MOST = 10_000  # counterfactuals of one question: each has a stored row
 COUNTS = ("n_factuals", "n_counterfactuals", "jobs", "threads")
 SECONDS = ("time_limit", "fit_time_limit", "group_time_limit")
 LIMITS = (*SECONDS, "memory_limit")
-LONGEST_WORD = 100  # bytes, of what becomes part of a folder's name
 SWITCHES = ("first_use", "force", "rescore", "dry")
 EXAMPLES = {
     "optimise": "a number to each score, such as {coverage: 1}",

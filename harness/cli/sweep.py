@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.cli import composition, listing
 from harness.cli.arguments import sentence
-from harness.cli.process import BEGAN, CELLS, SWEEP, VARIED, log, stopping_where_full, study_name
+from harness.cli.process import BEGAN, CELLS, LONGEST_WORD, SWEEP, VARIED, log, stopping_where_full, study_name
 from harness.cli.slurm import know_jobs_by_their_files
 from harness.core.errors import HarnessError
 
@@ -123,8 +123,12 @@ def _refusal(config: DictConfig, jobs: list[list[str]]) -> str | None:
     for part in (config.hydra.launcher, config.hydra.sweeper):
         if why := composition.missing(part):
             return why
-    if not re.fullmatch(r"\w[\w.-]*", name := study_name(config.study, config.hydra)):
-        return f"study={name} does not fit; give a name of letters, digits, '_', '-' and '.'."
+    name = study_name(config.study, config.hydra)
+    if not re.fullmatch(r"\w[\w.-]*", name) or len(name.encode()) > LONGEST_WORD:
+        return (
+            f"study={name} does not fit; give a name of letters, digits, '_', '-' and '.', of at most {LONGEST_WORD} "
+            "bytes."
+        )
     if name in OURS:
         return f"study={name} does not fit, as what is made of all studies goes to a folder of this name; give another."
     if not isinstance(config.output_dir, str) or not config.output_dir.strip():

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from harness.core.tolerances import OPTIMALITY_GAP, READING
+
 
 class Status(StrEnum):
     """How an answer came about. Only OPTIMAL and FOUND carry a counterfactual."""
@@ -31,6 +33,17 @@ class Reason(StrEnum):
     MEMORY = "memory"
     CRASH = "crash"
     REFUSED = "refused"
+
+
+def closed(objective: float | None, bound: float | None) -> bool:
+    """Whether a lower bound proves that an objective is the least, but for ``OPTIMALITY_GAP``.
+
+    >>> closed(2.0, 2.0), closed(2.0, 1.9), closed(2.0, None), closed(float("nan"), float("nan"))
+    (True, False, False, False)
+    """
+    if objective is None or bound is None:
+        return False
+    return bool(objective - bound <= OPTIMALITY_GAP * (1.0 + READING) * max(1.0, abs(objective)))
 
 
 @dataclass(frozen=True)

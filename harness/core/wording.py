@@ -32,7 +32,9 @@ TERMS = {  # of an objective, as a reader calls them
 HOLDS, BROKEN, UNCHECKED = "holds", "broken", "not checked"  # of the checker, on the region of an answer
 READ = "read are linear models, networks of ReLUs, and trees and sums of them"  # by exact methods
 PREDICT = "nearest, md_pso and others that only predict take it"
-MAKE_IT = "make it with `python -m harness environments make"  # what a method lacks today, and may have tomorrow
+MAKE_IT = "make it with `python -m harness environments make"
+NOT_STARTED = "cannot be started"  # of a program
+MENDABLE = (MAKE_IT, NOT_STARTED)  # what a method lacks today, and may have tomorrow
 SATISFIED = "the model already says what is wanted of this factual"
 
 

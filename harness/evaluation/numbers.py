@@ -18,7 +18,7 @@ COLUMNS = (
     "common", "common_low", "common_high", "common_n", "rank", "best",
 )  # fmt: skip
 
-_STOPPED = ("cpu_seconds", "model_seconds")  # not known of a question that was stopped
+_STOPPED = ("cpu_seconds", "model_seconds", "peak_mib")  # not known of a question that was stopped
 
 PAIRED = (
     "task", "criterion", "first", "second", "n", "difference", "low", "high", "p", "only_first", "only_second",

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.explanation import Status
+from harness.core.explanation import Status, closed
 from harness.core.gaps import same_row
 from harness.core.metric import Metric
 from harness.core.problem import Problem
-from harness.core.tolerances import CLAIM, OPTIMALITY_GAP, READING, VALUE_TIE
+from harness.core.tolerances import CLAIM, READING, VALUE_TIE
 from harness.evaluation import scoring
 from harness.evaluation.contest import metric_paths, metrics_of
 from harness.evaluation.earlier import LATER
@@ -134,16 +134,9 @@ def _mistold(run: StoredRun) -> Iterator[str]:
         yield f"{len(wrong)} people have what is wanted, and are not left out"
     if torn := [row for row in rows if (row["status"] in FOUND) != (row["row"] is not None)]:
         yield f"{len(torn)} answers have a counterfactual and are said to have none, or the other way round"
-    if vain := [row for row in rows if row["status"] == Status.OPTIMAL and not (grouped or _closed(row))]:
+    optimal = [row for row in rows if row["status"] == Status.OPTIMAL and not grouped]
+    if vain := [row for row in optimal if not closed(row["objective"], row["bound"])]:
         yield f"{len(vain)} answers are said to be optimal, and their bounds do not say so"
     origins = dict(zip(frame.index, frame.to_dict("records"), strict=True))
     if copies := [row for row in rows if row["row"] and same_row(row["row"], origins[row["factual"]])]:
         yield f"{len(copies)} answers are the person asked about"
-
-
-def _closed(row: Mapping[str, Any]) -> bool:
-    """Whether an answer states an objective that is no more than its bound."""
-    value, bound = row["objective"], row["bound"]
-    if value is None or bound is None:
-        return False
-    return bool(value - bound <= OPTIMALITY_GAP * (1.0 + READING) * max(1.0, abs(value)))

@@ -41,9 +41,9 @@ def peak_mib() -> float:
     return most / (1024**2 if sys.platform == "darwin" else 1024)
 
 
-def say_compiling() -> None:
-    """Say once, on the terminal, that what goes on is no search."""
-    if not _said:
+def say_compiling(ours: bool) -> None:
+    """Say once, on the terminal, that what goes on is no search; of kernels that are ours."""
+    if ours and not _said:
         _said.append(f"compiling the exact search once (about {ABOUT} s)")
         print(_said[0], file=sys.stderr, flush=True)
 
@@ -57,12 +57,12 @@ class CompileClock(MetaPathFinder):
     Parameters
     ----------
     begun
-        Called when a kernel of ours begins to be compiled, for the first time.
+        Called when a kernel begins to be compiled, the first of ours (True) and the first of others (False).
     """
 
-    def __init__(self, begun: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, begun: Callable[[bool], object] = lambda ours: None) -> None:
         self._listener: Any = None
-        self._begun: Callable[[], object] | None = begun
+        self._begun, self._seen = begun, set[bool]()
         if EVENTS in sys.modules:
             self._listen(sys.modules[EVENTS])
         else:
@@ -91,9 +91,9 @@ class CompileClock(MetaPathFinder):
 
     def _listen(self, events: Any) -> None:
         def first(dispatcher: Any) -> None:
-            if self._begun is not None and type(dispatcher).__module__ == OURS:
-                begun, self._begun = self._begun, None
-                begun()
+            if (ours := type(dispatcher).__module__ == OURS) not in self._seen:
+                self._seen.add(ours)
+                self._begun(ours)
 
         class Listener(events.TimingListener):
             def on_start(self, event: Any) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.core.errors import short
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status, closed
 from harness.core.gaps import same_row
 from harness.core.problem import Problem
 from harness.execution.messages import ExplainRequest
 
 PLAIN = (str, int, float, np.bool_, np.integer, np.floating, type(None))  # of what is stored
+NUMBER = (int, float, np.integer, np.floating)
 
 
 def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame) -> str | None:
@@ -25,11 +28,16 @@ def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.D
         return f"the method assigned {sorted(map(str, strangers))}, which are not in the group"
     if both := set(assigned) & set(left):
         return f"the method both explained {sorted(map(str, both))} and called them uncoverable"
+    if strange := [each for each in assigned.values() if not isinstance(each, int | np.integer)]:
+        return f"the method assigned {strange[0]!r}, which is no number of a point; give its place among the points"
     if odd := set(assigned.values()) ^ set(range(len(explanation.points))):
         return f"the method gave {len(explanation.points)} points, of which {sorted(odd)} have no factual"
     if len(explanation.changed) != len(explanation.points):
         return f"the method gave {len(explanation.points)} points and changed features of {len(explanation.changed)}"
-    if fault := _odd({name: getattr(explanation, name) for name in ("bound", "total_change", "total_change_bound")}):
+    bounds = ("bound", "total_change", "total_change_bound")
+    if fault := _no_number({name: getattr(explanation, name) for name in bounds}):
+        return fault
+    if fault := _unstorable(explanation, ("changed", "uncoverable", "undecided", "trace")):
         return fault
     for point in explanation.points:
         if point.row is None:
@@ -48,6 +56,33 @@ def _odd(values: Mapping[str, Any]) -> str | None:
             if not isinstance(each, PLAIN):
                 return f"the method gave {each!r} as {name}, a {type(each).__name__}, which is no plain value"
     return None
+
+
+def _no_number(values: Mapping[str, Any]) -> str | None:
+    """What of an answer is to be a number and is none."""
+    for name, value in values.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, NUMBER)):
+            return f"the method gave {value!r} as {name}; give a number, or None where nothing is claimed"
+    return None
+
+
+def _unstorable(found: Explanation | GroupExplanation, names: tuple[str, ...]) -> str | None:
+    """Which part of an explanation is not made of plain values alone."""
+    for name in names:
+        try:
+            json.dumps(getattr(found, name), default=_plain, skipkeys=True)
+        except (TypeError, ValueError, RecursionError) as fault:
+            return f"the method gave a {name} that cannot be stored ({short(fault)}); give plain values alone"
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """What is stored of a value that JSON does not know."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} is a {type(value).__name__}")
 
 
 def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
@@ -70,13 +105,20 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
         return fault
     if len(explanation.answers) != request.count:
         return f"the method was asked for {request.count} answers and gave {len(explanation.answers)}"
+    if fault := _unstorable(explanation, ("conflict", "trace")):
+        return fault
     origin = request.factual.iloc[0].to_dict()
     for answer in explanation.answers:
-        if fault := _odd({"objective": answer.objective, "bound": answer.bound, "detail": answer.detail}):
+        if fault := _no_number({"objective": answer.objective, "bound": answer.bound}):
             return fault
         if answer.status is Status.OPTIMAL and (answer.objective is None or answer.bound is None):
             return "the method called an answer OPTIMAL without its objective and bound; without a proof it is FOUND"
-        if fault := _odd(answer.row or {}) or _odd(answer.region or {}):
+        if answer.status is Status.OPTIMAL and not closed(answer.objective, answer.bound):
+            return (
+                f"the method called an answer OPTIMAL whose objective {answer.objective:.9g} is above its bound "
+                f"{answer.bound:.9g}; without a proof it is FOUND"
+            )
+        if fault := _odd({"detail": answer.detail}) or _odd(answer.row or {}) or _odd(answer.region or {}):
             return fault
         if answer.row is None:
             continue

@@ -20,6 +20,7 @@ class FitRequest:
     problem: Problem
     memory_limit: float | None
     limit: float
+    seed: tuple[int, ...] = ()  # of what draws from the process's own generators
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,12 @@ class FitStarted:
 
 @dataclass(frozen=True)
 class Compiling:
-    """Numba has begun to compile kernels, whose seconds are no part of any limit. Sent once, before another reply."""
+    """Numba has begun to compile kernels, whose seconds are no part of any limit.
+
+    Sent before another reply, once of ``ours`` and once of others'.
+    """
+
+    ours: bool = True
 
 
 @dataclass(frozen=True)

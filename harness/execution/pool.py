@@ -136,17 +136,18 @@ class Worker:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def load(self, method: Method, problem: Problem, limits: Limits) -> Fitted:
+    def load(self, method: Method, problem: Problem, limits: Limits, seed: tuple[int, ...]) -> Fitted:
         """Fit; a worker that does not manage is killed, and the reply says why."""
-        request = FitRequest(method, problem, limits.memory, limits.fit)
-        reply, limit = self._exchange(request, START_LIMIT), START_LIMIT
+        limit, late = limits.fit, Fitted(fault=f"the worker did not come to fit within {START_LIMIT:g} s")
+        reply = self._exchange(FitRequest(method, problem, limits.memory, limit, seed), START_LIMIT)
         if isinstance(reply, FitStarted):
-            reply, limit = self._receive(limits.fit), limits.fit
+            late = Fitted(limit, fault=f"the fit took more than {limit:g} s", reason=Reason.TIME_LIMIT)
+            reply = self._receive(limit)
             if reply is not None and reply.compile_seconds > 0 and reply.seconds > limit:
                 self.kill()
                 reply, self._hung = None, True
         if reply is None and self._hung:
-            reply = Fitted(limit, fault=f"the fit took more than {limit:g} s", reason=Reason.TIME_LIMIT)
+            reply = late
         elif reply is None:
             reply = Fitted(fault=f"the worker process ended with code {self.process.wait()} while fitting")
         self.problem, self.fitted = problem, reply
@@ -201,9 +202,9 @@ class Worker:
             while self.connection.poll(max(until - time.monotonic(), 0.0)):
                 if not isinstance(message := self.connection.recv(), Compiling):
                     return message
-                say_compiling()
+                say_compiling(message.ours)
                 until += COMPILE_LIMIT
-            self._hung = True
+            self._hung = self.alive  # a process that it forked may hold the connection open
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(ENDING)  # or its own code would be that of being killed
@@ -254,7 +255,8 @@ class Pool:
         """Outcomes in the order in which they come about.
 
         Factuals with the same problem (by identity) share a fit, and are asked about together; ``seed`` gives the
-        entropy of each factual's generator, so that neither order nor ``jobs`` changes an answer.
+        entropy of each factual's generator, and of the fits' (None), so that neither order nor ``jobs`` changes an
+        answer.
         """
 
         def job(number: int) -> _Job:
@@ -269,7 +271,8 @@ class Pool:
         together: dict[int, list[int]] = {}
         for number, problem in enumerate(problems):
             together.setdefault(id(problem), []).append(number)
-        yield from self._run(method, [job(number) for part in together.values() for number in part], limits, jobs)
+        waiting = [job(number) for part in together.values() for number in part]
+        yield from self._run(method, waiting, limits, jobs, seed(None))
 
     def explain_groups(
         self,
@@ -288,15 +291,17 @@ class Pool:
                 lambda fitted: _without_group(fitted, name),
             )
 
-        yield from self._run(method, [job(name, *group) for name, group in groups.items()], limits, jobs)
+        yield from self._run(method, [job(name, *group) for name, group in groups.items()], limits, jobs, seed(None))
 
-    def _run(self, method: Method, waiting: Sequence[_Job], limits: Limits, jobs: int) -> Iterator[Any]:
+    def _run(
+        self, method: Method, waiting: Sequence[_Job], limits: Limits, jobs: int, seed: tuple[int, ...]
+    ) -> Iterator[Any]:
         """Outcomes of jobs in the order in which they come about."""
         with ExitStack() as stack:
             kernels = None
             if self.first_use:
                 kernels = stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
-            batch = _Batch(method, limits, waiting, kernels, self.spare)
+            batch = _Batch(method, limits, waiting, kernels, seed, self.spare)
             threads = [threading.Thread(target=batch.work, daemon=True) for _ in range(min(jobs, len(waiting)))]
             for thread in threads:
                 thread.start()
@@ -320,9 +325,15 @@ class _Batch:
     """The jobs of one run, and what the threads that work on them share; each thread has one worker at a time."""
 
     def __init__(
-        self, method: Method, limits: Limits, waiting: Sequence[_Job], kernels: str | None, spare: Started | None = None
+        self,
+        method: Method,
+        limits: Limits,
+        waiting: Sequence[_Job],
+        kernels: str | None,
+        seed: tuple[int, ...],
+        spare: Started | None = None,
     ) -> None:
-        self.method, self.limits, self.kernels = method, limits, kernels
+        self.method, self.limits, self.kernels, self.seed = method, limits, kernels, seed
         self.spare = [] if spare is None else [spare]
         self.waiting: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         for job in waiting:
@@ -385,7 +396,7 @@ class _Batch:
             if self.stop.is_set():  # ``end`` may have missed it
                 worker.end()
         if worker.problem is not problem:
-            fitted = worker.load(self.method, problem, self.limits)
+            fitted = worker.load(self.method, problem, self.limits, self.seed)
             if fitted.refusal or fitted.fault:
                 self.unfit[id(problem)] = fitted
         return worker

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import random
 import resource
 import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -41,7 +43,7 @@ def serve(connection: Connection) -> None:
     """Answer messages until the other end closes."""
     problem: Problem | None = None
     explainer: Explainer | None = None
-    compiling, own = CompileClock(lambda: connection.send(Compiling())), os.getpid()
+    compiling, own = CompileClock(lambda ours: connection.send(Compiling(ours))), os.getpid()
     while True:
         compiled = compiling.seconds  # receiving a method imports its modules, which may compile
         try:
@@ -63,7 +65,7 @@ def serve(connection: Connection) -> None:
                 replace(fitted, compile_seconds=compiled, cpu_seconds=processor_seconds() + _far_seconds(explainer))
             )
         elif explainer is not None and problem is not None:
-            reply = _timed(explainer, problem, message)
+            reply = _timed(explainer, problem, message, compiling)
             _end_a_copy(own)
             connection.send(reply)
 
@@ -76,6 +78,7 @@ def _end_a_copy(own: int) -> None:
 
 def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None, Fitted]:
     _limit_memory(request.memory_limit)
+    _seed(request.seed)
     method, problem, deadline = request.method, request.problem, Deadline.after(request.limit)
     explainer, claim, refusal, fault, reason = None, None, None, None, Reason.CRASH
     start = time.perf_counter() - compiling.seconds  # seconds spent compiling are none of the fit's
@@ -100,14 +103,28 @@ def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None
     return explainer, Fitted(seconds, refusal=refusal, fault=fault, reason=reason, claim=stored)
 
 
-def _timed(explainer: Explainer, problem: Problem, request: ExplainRequest | GroupRequest) -> ExplainReply | GroupReply:
+def _seed(entropy: Sequence[int]) -> None:
+    """Seed the process's own generators, from which a method may draw beside the one that it is given."""
+    state = np.random.SeedSequence(entropy).generate_state(4)
+    random.seed(state.tobytes())
+    np.random.seed(state)  # noqa: NPY002
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(int(state[0]))
+
+
+def _timed(
+    explainer: Explainer, problem: Problem, request: ExplainRequest | GroupRequest, compiling: CompileClock
+) -> ExplainReply | GroupReply:
     """The reply to a question with what it took, and whether it is the last that this process can give.
+
+    What it took is without the seconds that numba compiled for, as of a fit.
 
     It is where the explainer has lost what it needs, and where memory ran out: what is not freed then would cost the
     next question its answer.
     """
     served, far = _model_seconds(explainer), _far_seconds(explainer)  # looking at other processes takes time itself
-    spent, start = processor_seconds(), time.perf_counter()
+    _seed(request.seed)
+    spent, start = processor_seconds(), time.perf_counter() - compiling.seconds
     reply: ExplainReply | GroupReply
     if isinstance(request, GroupRequest):
         reply = _explain_group(explainer, problem, request)
@@ -115,7 +132,7 @@ def _timed(explainer: Explainer, problem: Problem, request: ExplainRequest | Gro
     else:
         reply = _explain(explainer, problem, request)
         reasons = {answer.reason for answer in reply.explanation.answers}
-    seconds, spent = time.perf_counter() - start, processor_seconds() - spent
+    seconds, spent = time.perf_counter() - compiling.seconds - start, processor_seconds() - spent
     told = _model_seconds(explainer)
     return replace(
         reply,
@@ -161,15 +178,15 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
     try:
         with doubts() as met:
             explanation = explainer.explain_group(request.factuals.copy(), rng, Deadline.after(request.limit))
+        if fault := group_breach(explanation, problem, request.factuals):
+            return GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=fault)
+        return GroupReply(with_doubts(explanation, met))
     except HarnessError as error:
         return GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=str(error))
     except MemoryError:
         return GroupReply(None, status=Status.GAVE_UP, reason=Reason.MEMORY, detail="the memory limit was reached")
     except Exception:
         return GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=traceback.format_exc())
-    if fault := group_breach(explanation, problem, request.factuals):
-        return GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=fault)
-    return GroupReply(with_doubts(explanation, met))
 
 
 def _limit_memory(gibibytes: float | None) -> None:

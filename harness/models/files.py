@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 LARGEST = 500_000_000  # bytes of a model file, and of a skops file's schema once unpacked
 UNPACKED = 2_000_000_000  # bytes of all that a skops file holds
+LONGEST_NAME = 100  # characters of a file's name that become part of a folder's
 MEMBERS = 100_000  # files in a skops file
 PACKINGS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # of its files, that are unpacked no further than they are read
 READING = "import sys, joblib; joblib.load(sys.argv[1])"
@@ -256,12 +257,14 @@ def checksum(path: Path) -> str:
 
 
 def name_of(path: str) -> str:
-    """The stem of a model file, fit to be part of a folder's name.
+    """The stem of a model file, fit to be part of a folder's name: ``LONGEST_NAME`` characters of it at most.
 
     >>> name_of("models/My model (2).skops")
     'My_model_2'
+    >>> len(name_of("a" * 300))
+    100
     """
-    return re.sub(r"[^\w.]+", "_", Path(path).stem, flags=re.ASCII).strip("_.") or "file"
+    return re.sub(r"[^\w.]+", "_", Path(path).stem, flags=re.ASCII).strip("_.")[:LONGEST_NAME] or "file"
 
 
 def read(path: str | Path, trust: bool = False) -> tuple[Any, bool]:

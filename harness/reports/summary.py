@@ -18,8 +18,8 @@ from harness.core.wording import some
 from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
 from harness.evaluation.contest import DIVERSITY, Criterion
-from harness.evaluation.numbers import Numbers
-from harness.evaluation.statistics import ENOUGH
+from harness.evaluation.numbers import Numbers, numbers_of
+from harness.evaluation.statistics import ENOUGH, Estimate
 from harness.evaluation.study import Entry, Study
 from harness.reports.markup import DASH, csv_of, digits, markdown, short_of_one
 from harness.reports.overview import failures
@@ -35,6 +35,7 @@ OWN = (
     "dataset", "model", "method", "seeds", "asked", "coverage", "coverage_sd", "filled", "validity", "optimal",
     *GROUPED.values(), "s", "s_p95", "cpu_s", "model_s", "setup_s",
 )  # fmt: skip
+ENDED = {"cpu_s": "cpu_seconds", "model_s": "model_seconds"}
 COMPARED = "Compared on the questions that all of them answer (*: best), and mean rank over all questions (0 is best):"
 NAMED = 3  # features, relations or limits that a fault is of, in one sentence
 WHAT = {"incoherent": "incoherent", NOT_PERMITTED: "violations", "beyond its limits": "limits"}  # of verdicts, by fault
@@ -93,15 +94,21 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
     """One row an entry: what is reported of it whatever others do."""
     shown = headings(numbers.metrics.values(), "summary", OWN)
     frame = pd.DataFrame(
-        line_of(entry) | {heading: entry.mean(metric.name) for heading, metric in shown.items()}
+        line_of(entry) | _of_ended(entry) | {heading: entry.mean(metric.name) for heading, metric in shown.items()}
         for entry in numbers.study.entries
         if entry.task in tasks and entry.refusal is None
     ).map(_rounded)
-    for name in (name for name in shown if name in frame):
+    for name in (name for name in (*ENDED, *shown) if name in frame):
         frame[name] = _with_counts(frame[name], frame["asked"])
-    named = (*shown, "coverage_sd")
+    named = (*shown, "coverage_sd", "model_s")
     frame = frame.drop(columns=[name for name in named if name in frame and frame[name].isna().all()])
     return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns="seeds", errors="ignore")
+
+
+def _of_ended(entry: Entry) -> dict[str, Estimate]:
+    """What is not known of questions that were stopped, each with the number of those of which it is."""
+    known = numbers_of(entry, ())
+    return {heading: known[name] for heading, name in ENDED.items()}
 
 
 def _with_counts(means: pd.Series, asked: pd.Series) -> pd.Series:

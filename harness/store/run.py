@@ -22,7 +22,7 @@ from harness.core.explanation import Status
 from harness.core.objective import Objective
 from harness.core.space import Space
 from harness.core.target import Target
-from harness.core.wording import MAKE_IT
+from harness.core.wording import MENDABLE
 from harness.data.sources import fetch
 from harness.data.stored import stored_source
 from harness.models import pipeline
@@ -311,10 +311,11 @@ class StoredRun:
         return [row for (factual, _), row in last.items() if counts[factual] == expected]
 
     def answered(self) -> set[Any]:
-        """Ids of the factuals that need no (further) try: all but those that failed or lacked an environment."""
+        """Ids of the factuals that need no (further) try: all but those that failed or lacked what can be installed."""
 
         def again(row: Mapping[str, Any]) -> bool:
-            return row["status"] == Status.FAILED or (row["status"] == Status.UNSUPPORTED and MAKE_IT in row["detail"])
+            lacking = row["status"] == Status.UNSUPPORTED and any(words in row["detail"] for words in MENDABLE)
+            return row["status"] == Status.FAILED or lacking
 
         rows = self.rows()
         return {row["factual"] for row in rows} - {row["factual"] for row in rows if again(row)}

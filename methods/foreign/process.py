@@ -20,6 +20,7 @@ import psutil
 
 from harness.core.errors import HarnessError
 from harness.core.processes import die_with_parent
+from harness.core.wording import NOT_STARTED
 
 VERSION = 1
 MOST = 2**26  # bytes of a line from the far side
@@ -59,7 +60,7 @@ class FarSide:
             )
         except OSError as fault:
             raise HarnessError(
-                f"{command[0]} cannot be started ({fault.strerror}); install it, or mend 'program'."
+                f"{command[0]} {NOT_STARTED} ({fault.strerror}); install it, or mend 'program'."
             ) from None
         self._end = weakref.finalize(self, _end, self.process)
         self._listener = threading.Thread(target=_listen, args=(self.process.stderr, self._said), daemon=True)

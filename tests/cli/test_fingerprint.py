@@ -61,6 +61,23 @@ def test_a_line_of_reports_leaves_it(copied: Path) -> None:
     assert digest(copied) == before
 
 
+@pytest.mark.parametrize(
+    "file", ["metrics/proximity.py", "harness/evaluation/checker.py", "harness/evaluation/scoring.py"]
+)
+def test_a_line_that_scores_depend_on_changes_their_hash(copied: Path, file: str) -> None:
+    """And none of reports or methods, which stored answers are scored without."""
+    before = fingerprint._scoring(copied)
+    for other in ("harness/reports/summary.py", "harness/evaluation/study.py", "methods/nearest.py"):
+        with (copied / other).open("a") as source:
+            source.write("# one more line\n")
+    fingerprint._scoring.cache_clear()
+    assert fingerprint._scoring(copied) == before
+    with (copied / file).open("a") as source:
+        source.write("# one more line\n")
+    fingerprint._scoring.cache_clear()
+    assert fingerprint._scoring(copied) != before
+
+
 def test_a_file_that_moves_changes_it(copied: Path) -> None:
     before = digest(copied)
     (copied / "methods" / "nearest.py").rename(copied / "methods" / "farthest.py")

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 from harness.cli import build
-from harness.cli.kept_model import of_study
+from harness.cli.kept_model import check_same, of_study
 from harness.core.classifier import Classifier
+from harness.core.errors import HarnessError
 from harness.data.csv_load import load_csv
 from harness.store.run import StoredRun
 
@@ -64,6 +65,19 @@ def taken(trained: tuple[Any, Classifier, StoredRun], plain: Mapping[str, Any] =
 def test_last_digits_are_the_studys(trained: tuple[Any, Classifier, StoredRun]) -> None:
     assert trained[1].estimator.coef_.tolist() != trained[2].classifier.estimator.coef_.tolist()
     assert taken(trained)
+
+
+@pytest.mark.parametrize(("off", "same"), [(0.0, True), (1e-14, True), (1e-6, False), (-2.0, False)])
+def test_answers_about_another_model_are_not_gone_on_with(
+    trained: tuple[Any, Classifier, StoredRun], off: float, same: bool
+) -> None:
+    data, classifier, run = trained
+    store(run, data, elsewhere(classifier, off))
+    if same:
+        check_same(run, classifier, data)
+    else:
+        with pytest.raises(HarnessError, match="are about another model"):
+            check_same(run, classifier, data)
 
 
 @pytest.mark.parametrize("off", [1e-6, -2.0])

@@ -20,6 +20,7 @@ from harness.cli import sweep
 from harness.core.packages import commit
 from harness.core.target import Interval
 from harness.data.sources import RAW
+from harness.models.files import save
 from harness.store.run import stored_runs
 
 SWEEP = ("-m", "dataset=pima", "model=lr,cart", "method=nearest,ce_ocl", "n_factuals=3", "n_counterfactuals=2")
@@ -264,6 +265,10 @@ def test_a_metric_of_ones_own_is_added(copy: Path) -> None:
     summary = pd.read_csv(copy / "results" / "adhoc" / "summary.csv")
     numbers = set(summary.loc[(summary.model == "cart") & (summary.method == "ce_ocl"), "number"])
     assert {"own/three", "distance/gower", "plausibility/lof"} <= numbers
+    (copy / "mine.py").write_text(MINE.replace("return 3.0", "return 4.0"))
+    done = runner(copy)(*ONE)  # no scores of two codes stand beside each other
+    assert "skipped" in done.stderr
+    assert set(pd.read_csv(cell.path / "scores.csv")["own/three"]) == {4.0}
 
 
 def test_a_metric_that_fails_costs_its_own_column(copy: Path) -> None:
@@ -285,6 +290,33 @@ def test_a_metric_that_fails_costs_its_own_column(copy: Path) -> None:
     summary = pd.read_csv(copy / "results" / "adhoc" / "summary.csv")  # which this sweep has written all the same
     assert set(summary.loc[summary.number == "own/three", "value"]) == {3.0}
     assert runner(copy)(*ONE).returncode == 0  # nothing is left half done
+
+
+def test_the_column_of_a_metric_that_fails_is_of_the_same_population(copy: Path) -> None:
+    """What it was over accepted answers stands beside other means of these alone."""
+    fine, cell = MINE.replace('answers["age_of_car"].max()', "1.0"), stored(copy)[LABEL]
+    for code, population, stays in ((fine, "accepted", True), (MINE, "accepted", True), (MINE, "returned", False)):
+        (copy / "mine.py").write_text(code)
+        done = runner(copy)(*ONE, "rescore=true", "metrics.names=[mine.oldest]", f"population={population}")
+        assert done.returncode == (code is MINE)
+        assert ("own/oldest" in pd.read_csv(cell.path / "scores.csv")) is stays
+        assert ("mine.oldest" in stored(copy)[LABEL].meta["scored"]["metrics"]["names"]) is stays
+
+
+def test_answers_about_another_model_are_not_gone_on_with(copy: Path) -> None:
+    """One sentence, no further answer; the same where they are to be scored again."""
+    cell = stored(copy)[LABEL]
+    rows = cell.path / "rows.jsonl"
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:2]))
+    (cell.path / "done").unlink()
+    before, tree = rows.read_bytes(), cell.classifier.estimator
+    tree.tree_.value[:] = tree.tree_.value[:, :, ::-1].copy()
+    save(tree, cell.path / "estimator.skops")
+    for more in ((), ("rescore=true",)):
+        done = runner(copy)(*ONE, *more)
+        assert done.returncode == 1
+        assert "are about another model" in done.stderr
+        assert rows.read_bytes() == before
 
 
 def test_the_checker_finds_a_tampered_answer(copy: Path) -> None:

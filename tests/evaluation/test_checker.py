@@ -56,6 +56,7 @@ def cell(problem: Problem, tmp_path: Path) -> StoredRun:
     for index in factuals.index:
         explained = explainer.explain(factuals.loc[[index]], 2, np.random.default_rng(0), Deadline.after(9))
         cell.append(answer_row(index, number + 1, answer, **timing) for number, answer in enumerate(explained.answers))
+    cell.finish()
     return cell
 
 
@@ -163,6 +164,10 @@ def test_exit_codes(cell: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixtu
     tamper(cell, lambda row: row["row"].update(visits=0.5))
     assert check.main([str(tmp_path)]) == 1
     assert "1 of them do not hold" in capsys.readouterr().out
+    (cell.path / "verdicts.jsonl").unlink()
+    (cell.path / "done").unlink()
+    assert check.main([str(tmp_path)]) == 1
+    assert not (cell.path / "verdicts.jsonl").exists()  # its sweep goes on
     assert check.main([str(tmp_path / "nowhere")]) == 1
     assert "no stored answers" in capsys.readouterr().err
 

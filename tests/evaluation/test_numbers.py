@@ -135,3 +135,16 @@ def test_each_time_is_told_under_its_own_name() -> None:
     assert {name: line[name] for name in told} == pytest.approx(told)
     assert numbers_of(one, [])["model_seconds"].value == pytest.approx(0.6)
     assert "model_s" not in summary.line_of(entry("m", [1.0]))
+
+
+def test_what_is_known_of_some_questions_says_of_how_many() -> None:
+    """Of a killed worker neither the processor's seconds are known nor its memory."""
+    some, all_ = entry("some", [1.0, 2.0, 3.0]), entry("all", [1.0, 2.0, 3.0])
+    for name in ("cpu_seconds", "peak_mib"):
+        some.table.loc[0, name] = math.nan
+    assert {name: numbers_of(some, [])[name].n for name in ("cpu_seconds", "peak_mib", "seconds")} == {
+        "cpu_seconds": 2, "peak_mib": 2, "seconds": 3,
+    }  # fmt: skip
+    alone = summary._alone(Numbers(Study("s", (some, all_), {}, ())), ["d / m"])
+    assert alone["cpu_s"].tolist() == ["1.250 (2)", "1.000"]
+    assert "model_s" not in alone

@@ -68,7 +68,7 @@ class Bare(Worker):
     def __init__(self, connection: Line) -> None:
         self.line = connection
         self.connection: Any = connection
-        self.process: Any = SimpleNamespace(wait=lambda timeout=None: 3)
+        self.process: Any = SimpleNamespace(wait=lambda timeout=None: 3, poll=lambda: None)
 
     def end(self) -> None:
         pass
@@ -86,7 +86,7 @@ def told(fitted: Fitted) -> tuple[float, Reason, str]:
         ((FitStarted(), Fitted(7.0, compile_seconds=0.5)), None),
         ((FitStarted(), Fitted(7.1, compile_seconds=0.5)), (7.0, Reason.TIME_LIMIT, "the fit took more than 7 s")),
         ((Fitted(fault="unreadable"),), None),
-        ((SILENCE,), (120.0, Reason.TIME_LIMIT, "the fit took more than 120 s")),
+        ((SILENCE,), (0.0, Reason.CRASH, "the worker did not come to fit within 120 s")),
         ((FitStarted(), SILENCE), (7.0, Reason.TIME_LIMIT, "the fit took more than 7 s")),
         ((EOFError(),), (0.0, Reason.CRASH, "the worker process ended with code 3 while fitting")),
         ((FitStarted(), ConnectionResetError()), (0.0, Reason.CRASH, "ended with code 3 while fitting")),
@@ -97,8 +97,8 @@ def test_what_becomes_of_a_fit(
 ) -> None:
     """A worker that does not manage is killed; the fit is noted, whatever became of it."""
     worker = Bare(Line(*messages))
-    found = worker.load("method", problem, replace(LIMITS, memory=2.0))  # type: ignore[arg-type]
-    assert worker.line.sent == [FitRequest("method", problem, 2.0, 7.0)]  # type: ignore[arg-type]
+    found = worker.load("method", problem, replace(LIMITS, memory=2.0), (4,))  # type: ignore[arg-type]
+    assert worker.line.sent == [FitRequest("method", problem, 2.0, 7.0, (4,))]  # type: ignore[arg-type]
     assert (worker.fitted, worker.problem) == (found, problem)
     assert worker.line.closed is (expected is not None)
     if expected is None:
@@ -111,7 +111,7 @@ def test_what_becomes_of_a_fit(
 
 def test_a_worker_that_cannot_be_asked_has_ended(problem: Problem) -> None:
     worker = Bare(Deaf())
-    assert told(worker.load("method", problem, LIMITS)) == (  # type: ignore[arg-type]
+    assert told(worker.load("method", problem, LIMITS, (0,))) == (  # type: ignore[arg-type]
         0.0, Reason.CRASH, "the worker process ended with code 3 while fitting"
     )  # fmt: skip
     assert worker.line.closed
@@ -119,12 +119,21 @@ def test_a_worker_that_cannot_be_asked_has_ended(problem: Problem) -> None:
 
 def test_there_is_time_enough_to_compile(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of an hour more, of fits and questions; who waits is told."""
-    notices: list[int] = []
-    monkeypatch.setattr(pools, "say_compiling", lambda: notices.append(1))
-    worker = Bare(Line(FitStarted(), Compiling(), Fitted(3.0, compile_seconds=30.0)))
-    assert worker.load("method", problem, LIMITS) == Fitted(3.0, compile_seconds=30.0)  # type: ignore[arg-type]
+    notices: list[bool] = []
+    monkeypatch.setattr(pools, "say_compiling", notices.append)
+    worker = Bare(Line(FitStarted(), Compiling(ours=False), Fitted(3.0, compile_seconds=30.0)))
+    assert worker.load("method", problem, LIMITS, (0,)) == Fitted(3.0, compile_seconds=30.0)  # type: ignore[arg-type]
     assert worker.line.limits == pytest.approx([120.0, 7.0, 907.0], abs=1.0)
-    assert notices == [1]
+    assert notices == [False]
+
+
+def test_a_worker_that_died_unheard_has_crashed(problem: Problem) -> None:
+    """A process that it forked holds the connection open: nothing comes until the limit, and it is no time-out."""
+    worker = Bare(Line(SILENCE))
+    worker.process.poll = lambda: 3
+    (answer,) = worker.ask(problem.train.iloc[:1], 1, (0,), LIMITS).explanation.answers
+    assert (answer.status, answer.reason) == (Status.FAILED, Reason.CRASH)
+    assert answer.detail == "the worker process ended with code 3"
 
 
 def test_a_passed_limit_is_not_below_zero(problem: Problem) -> None:
@@ -190,8 +199,9 @@ class Fake:
         self.fits, self.killed, self.ended = list[Any](), 0, 0
         self.made.append(self)
 
-    def load(self, method: Any, problem: Any, limits: Limits) -> Fitted:
+    def load(self, method: Any, problem: Any, limits: Limits, seed: Any) -> Fitted:
         self.fits.append(problem)
+        self.seeded = seed
         self.problem = problem
         fault = self.faults.pop(0) if self.faults else None
         refusal = fault if fault == "refused" else None
@@ -248,6 +258,7 @@ def test_one_worker_fits_once_and_answers_all(made: list[Fake]) -> None:
     (worker,) = made
     assert (worker.threads, worker.kernels, worker.fits) == (3, None, ["problem"])
     assert [outcome.factual for outcome in found] == [7, 8, 9]
+    assert worker.seeded == (None,)  # of no factual
     for outcome in found:
         assert len(outcome.explanation.answers) == 2
         assert (outcome.seconds, outcome.cpu_seconds, outcome.fit_seconds) == (1.0, 0.75, 0.25)
@@ -283,7 +294,7 @@ def test_a_set_up_that_compiled_is_measured_again(first_use: bool, made: list[Fa
 def test_a_worker_that_was_started_already_comes_first(made: list[Fake]) -> None:
     """And once: where it dies, another is started."""
     pool: Any = Pool(spare=(7, "spare"))  # type: ignore[arg-type]
-    seed: Any = {7: "dies", 8: (8,), 9: (9,)}.__getitem__
+    seed: Any = {7: "dies", 8: (8,), 9: (9,)}.get
     assert len(list(pool.explain("method", lambda index: "problem", FACTUALS, 2, seed, LIMITS))) == 3
     assert [(worker.threads, worker.kernels) for worker in made] == [(7, "spare"), (LIMITS.threads, None)]
 
@@ -342,7 +353,7 @@ def test_what_goes_wrong_in_a_thread_is_raised(made: list[Fake]) -> None:
 
 def test_a_batch_that_is_ended_starts_nothing(made: list[Fake]) -> None:
     """Its workers are ended; one that was being started meanwhile, too."""
-    batch = pools._Batch("method", LIMITS, [], None)  # type: ignore[arg-type]
+    batch = pools._Batch("method", LIMITS, [], None, (0,))  # type: ignore[arg-type]
     worker: Any = batch._ready("problem")  # type: ignore[arg-type]
     assert worker.ended == 0
     batch.end()

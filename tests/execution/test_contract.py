@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,6 +67,34 @@ def test_values_that_no_file_holds_are_named(problem: Problem, rows: list[dict[s
             assert "as income" in found
 
 
+def test_what_is_no_number_is_named(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    """Of what is claimed; NumPy's are numbers, and so is an infinite bound of nothing proven."""
+    asked = ExplainRequest(problem.train.iloc[[0]], 1, (0,), 1.0)
+    for objective, bound, words in (
+        ("0.3", None, "'0.3' as objective; give a number"),
+        (0.3, True, "True as bound"),
+        (None, [0.3], "[0.3] as bound"),
+        (np.float32(0.3), np.int64(0), None),
+        (0.3, -math.inf, None),
+    ):
+        answer = Answer(Status.FOUND, rows[1], objective=objective, bound=bound)  # type: ignore[arg-type]
+        found = breach(Explanation((answer,)), problem, asked)
+        assert found is None if words is None else words in (found or "")
+
+
+@pytest.mark.parametrize("odd", [{1, 2}, object(), pd.Timestamp("2020-01-01"), [b"x"]])
+def test_what_cannot_be_stored_is_named(problem: Problem, rows: list[dict[str, Any]], odd: Any) -> None:
+    """Beside the answers, too; plain values of NumPy are stored as Python's."""
+    one, group = ExplainRequest(problem.train.iloc[[0]], 1, (0,), 1.0), problem.train.iloc[:2].set_axis(range(2))
+    for value, fine in ((np.float64(0.5), True), (odd, False)):
+        found = Explanation((NOTHING,), trace=({"seen": value},))
+        several = GroupExplanation((), uncoverable=(0,), trace=({"seen": value},))
+        for wrong in (breach(found, problem, one), group_breach(several, problem, group)):
+            assert wrong is None if fine else "a trace that cannot be stored" in (wrong or "")
+        wrong = breach(Explanation((NOTHING,), conflict=(value,)), problem, one)
+        assert wrong is None if fine else "a conflict that cannot be stored" in (wrong or "")
+
+
 def test_what_is_no_explanation_is_named(problem: Problem, rows: list[dict[str, Any]]) -> None:
     """A table, nothing, answers by themselves, or a row as pandas has it: what was returned, and what has to be."""
     answer = Answer(Status.FOUND, rows[1])
@@ -90,14 +119,19 @@ def test_what_is_no_explanation_is_named(problem: Problem, rows: list[dict[str, 
         assert words in wrong
 
 
-@pytest.mark.parametrize(("objective", "bound"), [(None, None), (1.0, None), (None, 1.0), (1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("objective", "bound"),
+    [(None, None), (1.0, None), (None, 1.0), (1.0, 1.0), (1.0, 0.9), (math.nan, math.nan), (1e9, 1e9 - 1.0)],
+)
 def test_a_proof_has_a_number(
     problem: Problem, rows: list[dict[str, Any]], objective: float | None, bound: float | None
 ) -> None:
-    """An optimum of nothing is none: what is minimised, and that nothing is below it."""
+    """An optimum of nothing is none: what is minimised, and that nothing is below it, to a millionth of it."""
     answer = Answer(Status.OPTIMAL, rows[1], objective=objective, bound=bound)
     found = breach(Explanation((answer,)), problem, ExplainRequest(problem.train.iloc[[0]], 1, (0,), 1.0))
-    assert (found is None) == (objective is not None and bound is not None)
+    assert (found is None) == (objective is not None and bound in (1.0, 1e9 - 1.0))
+    if found is not None:
+        assert "OPTIMAL" in found
 
 
 def test_the_factual_is_no_answer(problem: Problem, rows: list[dict[str, Any]]) -> None:
@@ -123,6 +157,8 @@ FIRST, SECOND = ("income",), ("city",)
         ((1, 2), {0: 0, 1: 0}, (), (FIRST, SECOND), "2 points, of which [1] have no factual"),
         ((1,), {0: 0, 1: 1}, (), (FIRST,), "1 points, of which [1] have no factual"),
         ((1,), {0: 0}, (), (), "1 points and changed features of 0"),
+        ((1,), {0: 0.0}, (), (FIRST,), "assigned 0.0, which is no number of a point"),
+        ((1,), {0: np.int64(0)}, (), (FIRST,), None),
         ((1,), {0: 0}, (), (FIRST, SECOND), "1 points and changed features of 2"),
         ((1, None), {0: 0, 1: 1}, (), (FIRST, SECOND), "a point without a row"),
         ((None, 1), {0: 0, 1: 1}, (), (FIRST, SECOND), "a point without a row"),

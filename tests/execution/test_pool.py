@@ -147,7 +147,7 @@ def factuals(problem: Problem) -> pd.DataFrame:
 
 
 def seed(factual: Any) -> tuple[int, ...]:
-    return (0, 1, int(factual))
+    return (0, 1, int(factual or 0))
 
 
 def explain(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -157,7 +158,7 @@ def test_an_answer_and_what_it_took(
     """As many as asked for, whatever happens; numbers are drawn by the question's own seed."""
     explainer = Explains(clocks, act or (lambda _: rows(problem, 1, 2)))
     request = ExplainRequest(problem.train.iloc[[0]], 2, (3, 4), 60.0)
-    reply = worker._timed(explainer, problem, request)
+    reply = worker._timed(explainer, problem, request, clocks)  # type: ignore[arg-type]
     assert isinstance(reply, ExplainReply)
     assert (reply.seconds, reply.cpu_seconds, reply.last) == (2.0, 1.25, reason is Reason.MEMORY)
     assert [(answer.status, answer.reason) for answer in reply.explanation.answers] == [(status, reason)] * 2
@@ -172,6 +173,7 @@ def test_an_answer_and_what_it_took(
     [
         (None, Status.FOUND, Reason.FINISHED, ""),
         (lambda _: GroupExplanation((), {"stranger": 0}), Status.FAILED, Reason.CRASH, "not in the group"),
+        (lambda _: GroupExplanation((), None), Status.FAILED, Reason.CRASH, "TypeError"),  # type: ignore[arg-type]
         (raising(HarnessError("too many")), Status.UNSUPPORTED, Reason.REFUSED, "too many"),
         (raising(MemoryError()), Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached"),
         (raising(KeyError("job")), Status.FAILED, Reason.CRASH, "KeyError: 'job'"),
@@ -183,7 +185,7 @@ def test_a_groups_answer_and_what_it_took(
     nobody = GroupExplanation(())
     explainer = ExplainsGroups(clocks, act or (lambda _: nobody))
     request = GroupRequest(problem.train.iloc[:3], (3, 4), 60.0)
-    reply = worker._timed(explainer, problem, request)
+    reply = worker._timed(explainer, problem, request, clocks)  # type: ignore[arg-type]
     assert isinstance(reply, GroupReply)
     assert (reply.seconds, reply.cpu_seconds, reply.last) == (2.0, 1.25, reason is Reason.MEMORY)
     assert (reply.status, reply.reason) == (status, reason)
@@ -191,6 +193,53 @@ def test_a_groups_answer_and_what_it_took(
     assert reply.explanation == (None if act else nobody)
     assert explainer.draws == [np.random.default_rng(np.random.SeedSequence((3, 4))).random()]
     assert request.factuals["income"].tolist() == problem.train["income"].iloc[:3].tolist()
+
+
+@pytest.mark.parametrize("kind", [Explains, ExplainsGroups])
+def test_seconds_of_a_question_are_without_those_that_numba_compiled_for(
+    kind: type[Explains], clocks: Clocks, problem: Problem
+) -> None:
+    """As of a fit, whoever's kernels these are: two by the method's own doing, three before it, five for numba."""
+
+    def act(factuals: pd.DataFrame) -> Any:
+        clocks.spend(8.0, compiling=5.0)
+        return rows(problem, 1) if kind is Explains else GroupExplanation(())
+
+    one, several = ExplainRequest(problem.train.iloc[[0]], 1, (0,), 60.0), GroupRequest(problem.train, (0,), 60.0)
+    asked: Any = one if kind is Explains else several
+    assert worker._timed(kind(clocks, act), problem, asked, clocks).seconds == 5.0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [Explains, ExplainsGroups])
+def test_who_draws_from_the_process_draws_by_the_questions_seed(
+    kind: type[Explains], clocks: Clocks, problem: Problem
+) -> None:
+    """Whatever was drawn before; another seed, other numbers."""
+    drawn: list[tuple[float, float]] = []
+
+    def act(factuals: pd.DataFrame) -> Any:
+        drawn.append((random.random(), np.random.random()))  # noqa: NPY002
+        return rows(problem, 1) if kind is Explains else GroupExplanation(())
+
+    explainer = kind(clocks, act)
+    for seed in ((1, 2), (1, 2), (1, 3)):
+        one, several = ExplainRequest(problem.train.iloc[[0]], 1, seed, 60.0), GroupRequest(problem.train, seed, 60.0)
+        worker._timed(explainer, problem, one if kind is Explains else several, clocks)  # type: ignore[arg-type]
+    first, again, other = drawn
+    assert first == again
+    assert first[0] != other[0]
+    assert first[1] != other[1]
+
+
+def test_a_fit_draws_from_the_process_by_the_runs_seed(clocks: Clocks, problem: Problem) -> None:
+    drawn: list[tuple[float, float]] = []
+    method: Any = Acts(clocks, fits=lambda: drawn.append((random.random(), np.random.random())))  # noqa: NPY002
+    for seed in ((1,), (1,), (2,)):
+        worker._fit(FitRequest(method, problem, None, 60.0, seed), clocks)  # type: ignore[arg-type]
+    first, again, other = drawn
+    assert first == again
+    assert first[0] != other[0]
+    assert first[1] != other[1]
 
 
 @pytest.mark.parametrize("kind", [Explains, ExplainsGroups])
@@ -206,7 +255,7 @@ def test_what_an_explainer_has_running_elsewhere_is_told(
     explainer: Any = kind(clocks, act)
     explainer.cpu_seconds, explainer.model_seconds, explainer.lost = 10.0, 4.0, False
     one, several = ExplainRequest(problem.train.iloc[[0]], 1, (0,), 60.0), GroupRequest(problem.train, (0,), 60.0)
-    reply = worker._timed(explainer, problem, one if kind is Explains else several)
+    reply = worker._timed(explainer, problem, one if kind is Explains else several, clocks)
     assert (reply.cpu_seconds, reply.model_seconds, reply.last) == (4.25, 0.5, True)
 
 

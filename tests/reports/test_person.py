@@ -97,6 +97,17 @@ def test_a_person_is_explained_and_nothing_is_stored(printed: Command, people: p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_people_who_want_different_things_get_their_own_answers(people: pd.DataFrame) -> None:
+    """They are asked about by what they want, and told in the order of the command."""
+    first, last, between = people.index
+    found = explained([*CART, "method=ce_ocl", f"factuals=[{first},{between},{last}]", "desired=opposite"])
+    for row, (explanation, _) in zip((first, between, last), found, strict=True):
+        assert explanation.context is not None
+        assert explanation.context.factual.iloc[0].to_dict() == people.loc[row].to_dict()
+        problem, (answer,) = explanation.context.problem, explanation.answers
+        assert problem.target.holds(problem.classifier, pd.DataFrame([answer.row])).all()
+
+
 def test_who_has_what_is_wanted_gets_one_sentence(printed: Command, people: pd.DataFrame) -> None:
     row = people.index[2]
     text = printed(*CART, "method=ce_ocl", f"factual={row}")

@@ -27,6 +27,7 @@ from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, answer_row
 from harness.store.run import StoredRun, stored_runs
 from methods.foreign.environment import Environment
+from methods.foreign.process import FarSide
 
 TIMING = {"seconds": 0.1, "fit_seconds": 0.2, "late": False}
 
@@ -111,6 +112,15 @@ def test_who_lacked_an_environment_is_asked_again(
     cell.append(rows(0, refused, refused))
     cell.append(rows(1, *[replace(refused, detail=lacking)] * 2))
     assert cell.answered() == {0}
+
+
+def test_who_lacked_a_program_is_asked_again(cell: StoredRun) -> None:
+    """It may be installed tomorrow."""
+    with pytest.raises(HarnessError, match="install it, or mend 'program'") as lacking:
+        FarSide(["no-such-program"], {})
+    refused = Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=str(lacking.value))
+    cell.append(rows(0, refused, refused))
+    assert cell.answered() == set()
 
 
 def test_the_last_try_counts(cell: StoredRun, problem: Problem) -> None:
