@@ -241,18 +241,23 @@ def test_runs_that_fail_alike_are_told_together(
     assert [record.getMessage() for record in caplog.records] == ["a, c failed: x", "b failed: y"]
 
 
-def test_who_interrupts_is_told_how_to_go_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("more", "told"), [([], ""), (["force=true"], " without force=true")])
+def test_who_interrupts_is_told_how_to_go_on(
+    more: list[str], told: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same command begins anew where it asks for that."""
+
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     logging.getLogger("harness").propagate = True
     monkeypatch.setattr("harness.cli.main.hydra.main", interrupted)
-    monkeypatch.setattr(sys, "argv", ["harness", "model=lr"])
+    monkeypatch.setattr(sys, "argv", ["harness", "model=lr", *more])
     monkeypatch.setattr("harness.cli.main.talk", lambda: None)
     with pytest.raises(SystemExit) as ended, caplog.at_level(logging.INFO, "harness"):
         main.main()
     assert ended.value.code == 130
-    assert "the same command goes on from there" in caplog.text
+    assert f"the same command{told} goes on from there" in caplog.text
 
 
 def test_no_terminal_has_no_bar(record: Path, capsys: pytest.CaptureFixture[str]) -> None:

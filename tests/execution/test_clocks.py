@@ -275,6 +275,14 @@ def test_whose_kernel_begins_is_told_by_its_dispatcher(module: str, ours: bool) 
     assert [told for told in heard if isinstance(told, bool)] == [ours, not ours]
 
 
+def test_of_others_kernels_nothing_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor does that silence the sentence on ours, which is said once."""
+    monkeypatch.setattr(clocks, "_said", [])
+    for ours, lines in ((False, 0), (True, 1), (True, 0)):
+        clocks.say_compiling(ours)
+        assert capsys.readouterr().err.count("compiling the exact search once") == lines
+
+
 @pytest.mark.parametrize(
     ("library", "lines"), [("harness.core.compiling", 1), pytest.param("numba", 0, marks=pytest.mark.slow)]
 )

@@ -82,6 +82,15 @@ def test_what_is_no_number_is_named(problem: Problem, rows: list[dict[str, Any]]
         assert found is None if words is None else words in (found or "")
 
 
+@pytest.mark.parametrize("name", ["bound", "total_change", "total_change_bound"])
+def test_what_is_claimed_of_a_group_is_a_number(problem: Problem, name: str) -> None:
+    group = problem.train.iloc[:2].set_axis(range(2))
+    for value, fine in ((np.int64(1), True), (None, True), ("1", False)):
+        claimed: dict[str, Any] = {name: value}
+        found = group_breach(GroupExplanation((), uncoverable=(0,), **claimed), problem, group)
+        assert found is None if fine else f"'1' as {name}" in (found or "")
+
+
 @pytest.mark.parametrize("odd", [{1, 2}, object(), pd.Timestamp("2020-01-01"), [b"x"]])
 def test_what_cannot_be_stored_is_named(problem: Problem, rows: list[dict[str, Any]], odd: Any) -> None:
     """Beside the answers, too; plain values of NumPy are stored as Python's."""
