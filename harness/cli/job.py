@@ -158,8 +158,6 @@ def _brought_up_to_date(
     elif not plain["rescore"]:
         identity = {**identity, "gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
         earlier = len(stored.answered()) if begun else 0
-        if begun:
-            kept_model.check_same(stored, task.classifier, task.dataset)
         with Progress(record, title, len(task.factuals), earlier) as bar:
             _answer(stored, task, method, identity, plain, bar.update)
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
@@ -211,6 +209,7 @@ def _answer(
         equations = next(iter(task.problems.values())).equations
         stored.start(meta, dataset.space, task.classifier, task.targets, None, task.factuals, equations)
     else:
+        kept_model.check_same(stored, task.classifier, task.dataset)
         _go_on_here(stored)
     count, seed, group = plain["n_counterfactuals"], plain["seed"], plain["group"]
     seconds = plain["group_time_limit" if group else "time_limit"]
