@@ -60,7 +60,7 @@ from harness.core.numbers import check_asked_for, whole
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.python import in_python, python_errors
-from harness.core.randomness import generators_kept
+from harness.core.randomness import generators_kept, seeded
 from harness.core.space import Actionability, Kind
 from harness.core.target import Target, others
 from harness.core.wording import SATISFIED
@@ -91,7 +91,7 @@ from harness.store.rows import answer_row, group_line
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
 RECENT = 4  # fitted methods that are kept for the next person
 
-_clock = CompileClock(say_compiling)
+_clock = CompileClock(lambda ours, seconds: say_compiling(ours))
 _recent: list[tuple[Method, Problem, Explainer]] = []
 
 
@@ -292,7 +292,7 @@ def explain(
             (outcome,) = Pool().explain(method, lambda _: problem, factual, n, entropy(seed), limits)
             found, claim = outcome.explanation, outcome.claim
         else:
-            found, claim = _ask(method, problem, factual, n, entropy(seed)(factual.index[0]), time_limit)
+            found, claim = _ask(method, problem, factual, n, seed, time_limit)
     return in_context(found, claim, problem, factual)
 
 
@@ -370,7 +370,7 @@ def _row(task: Task, person: Any) -> int:
 
 
 def _ask(
-    method: Method, problem: Problem, factual: pd.DataFrame, n: int, seed: tuple[int, ...], limit: float
+    method: Method, problem: Problem, factual: pd.DataFrame, n: int, seed: int, limit: float
 ) -> tuple[Explanation, Objective | None]:
     """The answers, and what the method claims to minimise."""
     explainer = next((kept for known, of, kept in _recent if of is problem and equal(known, method)), None)
@@ -378,16 +378,16 @@ def _ask(
     if explainer is None:
         if why := refusal(method, problem):
             return refused(n, in_python(why)), None
+        seeded(entropy(seed)(None))
         try:
             explainer = method.fit(problem)
         except UnsupportedError as fault:
             return refused(n, in_python(str(fault))), None
-        _recent.append((method, problem, explainer))
-        del _recent[:-RECENT]
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
+        _recent[:] = [*_recent, (method, problem, explainer)][-RECENT:]
+    own = entropy(seed)(factual.index[0])
     with doubts() as met:
-        found = explainer.explain(factual.copy(), n, rng, Deadline.after(limit))
-    if why := breach(found, problem, ExplainRequest(factual, n, seed, limit)):
+        found = explainer.explain(factual.copy(), n, seeded(own), Deadline.after(limit))
+    if why := breach(found, problem, ExplainRequest(factual, n, own, limit)):
         raise HarnessError(f"{type(method).__name__} breaks the contract of methods: {why}.")
     return with_doubts(found, met), method.objective(problem)
 

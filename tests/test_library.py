@@ -336,6 +336,21 @@ def test_the_global_random_state_stays(question: Any, pipeline: Pipeline) -> Non
     assert (random.random(), np.random.random()) == expected  # noqa: NPY002
 
 
+def test_a_method_draws_by_the_seed_also_from_the_process(question: Any, pipeline: Pipeline) -> None:
+    """In a fit, which several questions share, and of each question; whatever was drawn before."""
+    drawn: list[tuple[float, float]] = []
+
+    def draw() -> None:
+        drawn.append((random.random(), np.random.random()))  # noqa: NPY002
+
+    person, other = rejected(pipeline)[:2]
+    for row, seed in ((person, 0), (person, 0), (person, 1), (other, 0)):
+        explain(Given((Answer(Status.GAVE_UP),), draw), question, row, seed=seed)
+    first, again, later, others = drawn
+    assert first == again
+    assert len({first, later, others}) == 3
+
+
 def test_a_false_answer_is_marked(question: Any, pipeline: Pipeline) -> None:
     """As invalid where the model disagrees, as not permitted where it changes what is immutable."""
     row = rejected(pipeline)[0]

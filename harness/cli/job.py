@@ -243,12 +243,12 @@ def _score(
 ) -> scoring.MetricError | None:
     """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow.
 
-    Earlier metrics stay. One that fails is returned, and costs its column alone: there stays the earlier one, of the
-    same population.
+    Earlier metrics stay. One that fails is returned, and costs its column alone: there stays the earlier one, if it is
+    of the same population and code.
     """
     before = read_scores(stored) if (stored.path / SCORES).is_file() else pd.DataFrame()
-    earlier, known = metrics_of(stored), (stored.meta.get("scored") or {}).get("population")
-    unfinished = {"metrics": {"names": [*metric_paths(stored)]}, "population": None}
+    earlier, known = metrics_of(stored), stored.meta.get("scored") or {}
+    unfinished = {**known, "metrics": {"names": [*metric_paths(stored)]}, "unfinished": True}
     stored.update(scored=unfinished)  # until all that follows is there again, whatever ends this process
     checker.judge(stored)
     export.write(stored, export.Form(**plain["export"]))
@@ -261,7 +261,9 @@ def _score(
         scores = scoring.score(stored, problems, wanted, plain["population"])
     except scoring.MetricError as failed:
         scores, fault = failed.scores, failed
-    kept = [name for name in before if name not in scores and "/" in name and known == plain["population"]]
+    broken = set() if fault is None or known.get("code") == scored["code"] else set(fault.names)
+    same = known.get("population") == plain["population"]
+    kept = [name for name in before if same and "/" in name and name not in {*scores, *broken}]
     scores = scores.join(before[kept]) if kept else scores
     write_whole(stored.path / SCORES, scores.to_csv())
     failing = set() if fault is None else set(fault.names) - {*scores}  # of which there is no earlier column either

@@ -20,7 +20,7 @@ from harness.core.tolerances import SCORE_TIE
 from harness.data import Dataset
 from harness.data.csv_settings import without_place
 from harness.models.files import checksum
-from harness.store.codec import to_plain
+from harness.store.plain import to_plain
 from harness.store.run import StoredRun
 
 OF_A_MODEL = ("dataset", "model", "split", "features")  # settings that a trained model depends on
@@ -58,8 +58,8 @@ def check_same(stored: StoredRun, classifier: Classifier, dataset: Dataset) -> N
     """
     if not _alike(stored.classifier, classifier, _rows(dataset)):
         raise HarnessError(
-            f"the answers in {stored.path} are about another model: trained here, it predicts otherwise, as another "
-            "machine or library may have it. Go on where it was begun, or ask anew with force=true or study=NAME."
+            f"the answers in {stored.path} are about another model: trained again it predicts otherwise, as on another "
+            "machine, or without a random_state. Go on where it was begun, or ask anew with force=true or study=NAME."
         )
 
 
@@ -90,7 +90,7 @@ def _of_study(classifier: Classifier, dataset: Dataset, begin: str, settings: st
 def _alike(one: Classifier, other: Classifier, rows: pd.DataFrame) -> bool:
     if one.classes and (one.predict(rows) != other.predict(rows)).any():
         return False
-    return bool(np.allclose(one.score(rows), other.score(rows), rtol=SCORE_TIE, atol=SCORE_TIE))
+    return bool(np.allclose(one.score(rows), other.score(rows), rtol=SCORE_TIE, atol=SCORE_TIE, equal_nan=True))
 
 
 def _settings(plain: Mapping[str, Any]) -> str:

@@ -55,7 +55,7 @@ def main() -> None:
         Plugins.instance().register(SearchPath)
         hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(run_job)()
     except KeyboardInterrupt:
-        forced = " without force=true" * ("force=true" in sys.argv)
+        forced = " without force=true" * any(text.lower() == "force=true" for text in sys.argv)
         log.warning("interrupted: what was answered is kept, and the same command%s goes on from there", forced)
         sys.exit(130)
     except (HydraException, OmegaConfBaseException, YAMLError) as fault:

@@ -43,7 +43,7 @@ def closed(objective: float | None, bound: float | None) -> bool:
     """
     if objective is None or bound is None:
         return False
-    return bool(objective - bound <= OPTIMALITY_GAP * (1.0 + READING) * max(1.0, abs(objective)))
+    return bool(objective - bound <= (OPTIMALITY_GAP + READING) * max(1.0, abs(objective)))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from harness.core.tolerances import LIMIT_MET
 from harness.core.wording import HOLDS
 from harness.evaluation.covers import Cover, cheaper, differing
 from harness.evaluation.scoring import owns_nothing, reason
-from harness.store.codec import to_plain
+from harness.store.plain import to_plain
 from harness.store.run import StoredRun, model_of
 
 HULL = "slack"  # the distance from one

@@ -21,7 +21,7 @@ from harness.evaluation.earlier import LATER
 from harness.evaluation.lookup import packaged
 from harness.evaluation.proofs import satisfied
 from harness.evaluation.study import SCORES, read_scores, settings
-from harness.store.codec import to_plain
+from harness.store.plain import to_plain
 from harness.store.run import StoredRun
 
 FROM_ROWS = {"distance", "diversity"}  # families of metrics that need no model and no training rows

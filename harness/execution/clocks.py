@@ -56,13 +56,14 @@ class CompileClock(MetaPathFinder):
 
     Parameters
     ----------
-    begun
-        Called when a kernel begins to be compiled, the first of ours (True) and the first of others (False).
+    told
+        Called when a kernel that no other one is compiled for begins to be compiled, with whether it is one of ours and
+        None, and when it has been, with the seconds that took.
     """
 
-    def __init__(self, begun: Callable[[bool], object] = lambda ours: None) -> None:
+    def __init__(self, told: Callable[[bool, float | None], object] = lambda ours, seconds: None) -> None:
         self._listener: Any = None
-        self._begun, self._seen = begun, set[bool]()
+        self._told = told
         if EVENTS in sys.modules:
             self._listen(sys.modules[EVENTS])
         else:
@@ -90,15 +91,27 @@ class CompileClock(MetaPathFinder):
         return spec
 
     def _listen(self, events: Any) -> None:
-        def first(dispatcher: Any) -> None:
-            if (ours := type(dispatcher).__module__ == OURS) not in self._seen:
-                self._seen.add(ours)
-                self._begun(ours)
+        told, depth, before = self._told, 0, 0.0
 
         class Listener(events.TimingListener):
             def on_start(self, event: Any) -> None:
-                first(event.data["dispatcher"])
+                nonlocal depth
+                if not depth:
+                    told(_is_ours(event), None)
+                depth += 1
                 super().on_start(event)
+
+            def on_end(self, event: Any) -> None:
+                nonlocal depth, before
+                super().on_end(event)
+                depth -= 1
+                if not depth:
+                    told(_is_ours(event), self.duration - before)
+                    before = self.duration
 
         self._listener = Listener()
         events.register("numba:compile", self._listener)
+
+
+def _is_ours(event: Any) -> bool:
+    return type(event.data["dispatcher"]).__module__ == OURS

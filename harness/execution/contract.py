@@ -14,6 +14,7 @@ from harness.core.explanation import Answer, Explanation, GroupExplanation, Reas
 from harness.core.gaps import same_row
 from harness.core.problem import Problem
 from harness.execution.messages import ExplainRequest
+from harness.store.plain import to_plain
 
 PLAIN = (str, int, float, np.bool_, np.integer, np.floating, type(None))  # of what is stored
 NUMBER = (int, float, np.integer, np.floating)
@@ -42,7 +43,7 @@ def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.D
     for point in explanation.points:
         if point.row is None:
             return "the method gave a point without a row"
-        if fault := _odd(point.row):
+        if fault := _odd({"detail": point.detail}) or _odd(point.row) or _odd(point.region or {}):
             return fault
         if fault := _misfit(point.row, problem):
             return fault
@@ -70,19 +71,10 @@ def _unstorable(found: Explanation | GroupExplanation, names: tuple[str, ...]) -
     """Which part of an explanation is not made of plain values alone."""
     for name in names:
         try:
-            json.dumps(getattr(found, name), default=_plain, skipkeys=True)
+            json.dumps(to_plain(getattr(found, name)))
         except (TypeError, ValueError, RecursionError) as fault:
             return f"the method gave a {name} that cannot be stored ({short(fault)}); give plain values alone"
     return None
-
-
-def _plain(value: Any) -> Any:
-    """What is stored of a value that JSON does not know."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{value!r} is a {type(value).__name__}")
 
 
 def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
@@ -115,8 +107,8 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
             return "the method called an answer OPTIMAL without its objective and bound; without a proof it is FOUND"
         if answer.status is Status.OPTIMAL and not closed(answer.objective, answer.bound):
             return (
-                f"the method called an answer OPTIMAL whose objective {answer.objective:.9g} is above its bound "
-                f"{answer.bound:.9g}; without a proof it is FOUND"
+                f"the method called an answer OPTIMAL whose objective {answer.objective:.9g} its bound "
+                f"{answer.bound:.9g} does not prove; without a proof it is FOUND"
             )
         if fault := _odd({"detail": answer.detail}) or _odd(answer.row or {}) or _odd(answer.region or {}):
             return fault

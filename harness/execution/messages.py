@@ -30,12 +30,13 @@ class FitStarted:
 
 @dataclass(frozen=True)
 class Compiling:
-    """Numba has begun to compile kernels, whose seconds are no part of any limit.
+    """Numba has begun to compile a kernel, of ``ours`` or of others, or has compiled one, in ``seconds``.
 
-    Sent before another reply, once of ``ours`` and once of others'.
+    Sent before another reply. These seconds are no part of any limit.
     """
 
     ours: bool = True
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from harness.execution.start import Started, start
 
 ENDING = 3.0  # seconds for a worker that has gone away to end by itself
 START_LIMIT = 120.0  # seconds for a worker to import and receive a problem, before its limit to fit begins
-COMPILE_LIMIT = 900.0  # seconds for numba, besides any limit
+COMPILE_LIMIT = 900.0  # seconds for numba to compile a kernel, besides any limit
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Noted:
     Parameters
     ----------
     seconds, cpu_seconds
-        Wall-clock and processor seconds of the question; the latter None where its worker was killed or crashed, and
-        where none was asked.
+        Wall-clock seconds of the question, without those that numba compiled for, and processor seconds, with them; the
+        latter None where its worker was killed or crashed, and where none was asked.
     model_seconds
         Of ``seconds``, those that went on what a method's own process asked about the model; None where it has none.
     peak_mib
@@ -143,9 +143,6 @@ class Worker:
         if isinstance(reply, FitStarted):
             late = Fitted(limit, fault=f"the fit took more than {limit:g} s", reason=Reason.TIME_LIMIT)
             reply = self._receive(limit)
-            if reply is not None and reply.compile_seconds > 0 and reply.seconds > limit:
-                self.kill()
-                reply, self._hung = None, True
         if reply is None and self._hung:
             reply = late
         elif reply is None:
@@ -203,7 +200,7 @@ class Worker:
                 if not isinstance(message := self.connection.recv(), Compiling):
                     return message
                 say_compiling(message.ours)
-                until += COMPILE_LIMIT
+                until += COMPILE_LIMIT if message.seconds is None else message.seconds - COMPILE_LIMIT
             self._hung = self.alive  # a process that it forked may hold the connection open
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):

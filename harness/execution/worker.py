@@ -5,18 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import random
 import resource
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
-
-import numpy as np
 
 from harness.core.doubts import doubts, with_doubts
 from harness.core.errors import HarnessError
@@ -25,6 +21,7 @@ from harness.core.method import Deadline, Explainer, GroupExplainer, fit
 from harness.core.method import refusal as refusal_of
 from harness.core.problem import Problem
 from harness.core.processes import die_with_parent
+from harness.core.randomness import seeded
 from harness.execution.clocks import CompileClock, forget_peak, peak_mib, processor_seconds
 from harness.execution.contract import breach, group_breach
 from harness.execution.messages import (
@@ -43,7 +40,7 @@ def serve(connection: Connection) -> None:
     """Answer messages until the other end closes."""
     problem: Problem | None = None
     explainer: Explainer | None = None
-    compiling, own = CompileClock(lambda ours: connection.send(Compiling(ours))), os.getpid()
+    compiling, own = CompileClock(lambda ours, seconds: connection.send(Compiling(ours, seconds))), os.getpid()
     while True:
         compiled = compiling.seconds  # receiving a method imports its modules, which may compile
         try:
@@ -78,7 +75,7 @@ def _end_a_copy(own: int) -> None:
 
 def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None, Fitted]:
     _limit_memory(request.memory_limit)
-    _seed(request.seed)
+    seeded(request.seed)
     method, problem, deadline = request.method, request.problem, Deadline.after(request.limit)
     explainer, claim, refusal, fault, reason = None, None, None, None, Reason.CRASH
     start = time.perf_counter() - compiling.seconds  # seconds spent compiling are none of the fit's
@@ -103,15 +100,6 @@ def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None
     return explainer, Fitted(seconds, refusal=refusal, fault=fault, reason=reason, claim=stored)
 
 
-def _seed(entropy: Sequence[int]) -> None:
-    """Seed the process's own generators, from which a method may draw beside the one that it is given."""
-    state = np.random.SeedSequence(entropy).generate_state(4)
-    random.seed(state.tobytes())
-    np.random.seed(state)  # noqa: NPY002
-    if (torch := sys.modules.get("torch")) is not None:
-        torch.manual_seed(int(state[0]))
-
-
 def _timed(
     explainer: Explainer, problem: Problem, request: ExplainRequest | GroupRequest, compiling: CompileClock
 ) -> ExplainReply | GroupReply:
@@ -123,7 +111,6 @@ def _timed(
     next question its answer.
     """
     served, far = _model_seconds(explainer), _far_seconds(explainer)  # looking at other processes takes time itself
-    _seed(request.seed)
     spent, start = processor_seconds(), time.perf_counter() - compiling.seconds
     reply: ExplainReply | GroupReply
     if isinstance(request, GroupRequest):
@@ -145,7 +132,7 @@ def _timed(
 
 
 def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) -> ExplainReply:
-    count, rng = request.count, np.random.default_rng(np.random.SeedSequence(request.seed))
+    count, rng = request.count, seeded(request.seed)
     try:
         with doubts() as met:
             explanation = explainer.explain(request.factual.copy(), count, rng, Deadline.after(request.limit))
@@ -174,7 +161,7 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
     if not isinstance(explainer, GroupExplainer):
         why = "this method explains no groups; leave 'group' out, or choose a method such as column_generation"
         return GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=why)
-    rng = np.random.default_rng(np.random.SeedSequence(request.seed))
+    rng = seeded(request.seed)
     try:
         with doubts() as met:
             explanation = explainer.explain_group(request.factuals.copy(), rng, Deadline.after(request.limit))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,8 +14,8 @@ from harness.core.notation import Notation
 from harness.core.objective import Limit, Objective, Term
 from harness.core.space import Feature, Space
 from harness.core.target import Classes, Interval, Label, Probability
+from harness.store.plain import ARRAY, TAG
 
-_TAG, _ARRAY = "__type__", "__array__"
 _TYPES = {
     kind.__name__: kind
     for kind in (
@@ -30,42 +28,15 @@ _TYPES = {
 _TERMS = {"worth_l1": "woe_l1", "worth_mahalanobis": "woe_mahalanobis", "worth_outcome": "woe_outcome"}
 
 
-def to_plain(value: Any, arrays: dict[str, np.ndarray] | None = None) -> Any:
-    """Plain JSON data of the types that describe a question; ``from_plain`` is the inverse.
-
-    Arrays become lists, or, where ``arrays`` is given, references to what is put there by its checksum.
-    """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        stored = [f for f in dataclasses.fields(value) if not _left_out(f, getattr(value, f.name))]
-        fields = {f.name: to_plain(getattr(value, f.name), arrays) for f in stored}
-        return {_TAG: type(value).__name__, **fields}
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item, arrays) for key, item in value.items()}
-    if isinstance(value, np.ndarray) and arrays is not None:
-        name = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
-        arrays[name] = value
-        return {_ARRAY: name}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [to_plain(item, arrays) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
-
-
-def _left_out(field: dataclasses.Field[Any], value: Any) -> bool:
-    """Whether a field is its default, which it is then read as, and is not stored."""
-    return "unstored" in field.metadata and bool(value == field.default)
-
-
 def from_plain(data: Any, arrays: Mapping[str, np.ndarray] | None = None) -> Any:
     """Rebuild what ``to_plain`` took apart; lists become tuples."""
     if isinstance(data, dict):
-        if _ARRAY in data and arrays is not None:
-            return arrays[data[_ARRAY]]
-        items = {key: from_plain(item, arrays) for key, item in data.items() if key != _TAG}
-        if _TAG not in data:
+        if ARRAY in data and arrays is not None:
+            return arrays[data[ARRAY]]
+        items = {key: from_plain(item, arrays) for key, item in data.items() if key != TAG}
+        if TAG not in data:
             return items
-        return _TYPES[data[_TAG]](**(_renamed(items) if data[_TAG] == "Term" else items))
+        return _TYPES[data[TAG]](**(_renamed(items) if data[TAG] == "Term" else items))
     if isinstance(data, list):
         return tuple(from_plain(item, arrays) for item in data)
     return data

@@ -11,7 +11,7 @@ from typing import Any
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, GroupExplanation
 from harness.core.gaps import missing
-from harness.store.codec import to_plain
+from harness.store.plain import to_plain
 
 SCHEMA = 3  # of rows and group lines; earlier ones are read, too
 # What lines of earlier versions lack, as it was then.

@@ -31,7 +31,8 @@ from harness.models.files import check_arrays, checksum, load, read, save
 from harness.models.published import load_regressor, reload_published
 from harness.models.runtime.source import ModelSource, is_file
 from harness.store.archive import answers_of, in_cache, published, studies
-from harness.store.codec import from_plain, to_plain
+from harness.store.codec import from_plain
+from harness.store.plain import to_plain
 from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
 
 log = logging.getLogger("harness")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -76,6 +77,22 @@ def test_a_line_that_scores_depend_on_changes_their_hash(copied: Path, file: str
         source.write("# one more line\n")
     fingerprint._scoring.cache_clear()
     assert fingerprint._scoring(copied) != before
+
+
+def test_all_that_judges_and_scores_is_in_the_hash_of_scores() -> None:
+    """Of ``harness.evaluation``, whatever the checker and the scores import there."""
+    todo, found = ["checker", "scoring"], set[str]()
+    while todo:
+        if (name := todo.pop()) not in found:
+            found.add(name)
+            tree = ast.parse((ROOT / "harness" / "evaluation" / f"{name}.py").read_text())
+            for node in (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)):
+                module = node.module or ""
+                if module == "harness.evaluation":
+                    todo += [alias.name for alias in node.names]
+                elif module.startswith("harness.evaluation."):
+                    todo.append(module.rpartition(".")[2])
+    assert {f"harness/evaluation/{name}.py" for name in found} == {*fingerprint.SCORING} - {"metrics"}
 
 
 def test_a_file_that_moves_changes_it(copied: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,22 @@ def test_answers_about_another_model_are_not_gone_on_with(
     else:
         with pytest.raises(HarnessError, match="are about another model"):
             check_same(run, classifier, data)
+
+
+def test_a_model_whose_scores_are_no_numbers_is_the_same_as_itself(
+    trained: tuple[Any, Classifier, StoredRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of naive Bayes on a constant column: for the same rows."""
+    data, classifier, run = trained
+    known = Classifier.score
+    monkeypatch.setattr(Classifier, "score", lambda self, rows: np.where(known(self, rows) > 0.5, math.nan, 1.0))
+    store(run, data, classifier)
+    check_same(run, classifier, data)
+    monkeypatch.setattr(
+        Classifier, "score", lambda self, rows: known(self, rows) * (1.0 if self is classifier else math.nan)
+    )
+    with pytest.raises(HarnessError):
+        check_same(run, classifier, data)
 
 
 @pytest.mark.parametrize("off", [1e-6, -2.0])

@@ -293,12 +293,21 @@ def test_a_metric_that_fails_costs_its_own_column(copy: Path) -> None:
 
 
 def test_the_column_of_a_metric_that_fails_is_of_the_same_population(copy: Path) -> None:
-    """What it was over accepted answers stands beside other means of these alone."""
-    fine, cell = MINE.replace('answers["age_of_car"].max()', "1.0"), stored(copy)[LABEL]
-    for code, population, stays in ((fine, "accepted", True), (MINE, "accepted", True), (MINE, "returned", False)):
+    """And of the same code: what it was over accepted answers stands beside other means of these alone."""
+    cell = stored(copy)[LABEL]
+    flag = "if os.path.exists('dead'): raise KeyError('gone')\n    return "
+    fragile = MINE.replace("return answers", flag + "answers").replace('answers["age_of_car"].max()', "1.0")
+    for code, dead, population, stays in (
+        (fragile, False, "accepted", True),
+        (fragile, True, "accepted", True),
+        (fragile, True, "returned", False),
+        (fragile, False, "returned", True),
+        (MINE, True, "returned", False),  # of another code
+    ):
         (copy / "mine.py").write_text(code)
+        (copy / "dead").touch() if dead else (copy / "dead").unlink(missing_ok=True)
         done = runner(copy)(*ONE, "rescore=true", "metrics.names=[mine.oldest]", f"population={population}")
-        assert done.returncode == (code is MINE)
+        assert done.returncode == dead, done.stderr
         assert ("own/oldest" in pd.read_csv(cell.path / "scores.csv")) is stays
         assert ("mine.oldest" in stored(copy)[LABEL].meta["scored"]["metrics"]["names"]) is stays
 

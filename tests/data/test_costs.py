@@ -18,7 +18,8 @@ from harness.core.objective import Objective, Term
 from harness.core.space import Feature, Space
 from harness.data.csv_load import load_csv
 from harness.library import pose
-from harness.store.codec import from_plain, to_plain
+from harness.store.codec import from_plain
+from harness.store.plain import to_plain
 
 FRAME = pd.DataFrame(
     {

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.tables import GRANTED, TIMING, started
 
-from harness.core.explanation import Answer, GroupExplanation, Reason, Status
+from harness.core.explanation import Answer, GroupExplanation, Reason, Status, closed
 from harness.core.wording import SATISFIED
-from harness.evaluation.stated import _closed, _mistold
+from harness.evaluation.stated import _mistold
 from harness.store.rows import group_line
 from metrics import _example as loans
 
@@ -18,7 +18,7 @@ UNGROUPED = "its people were asked as a group and it has no groups, or the other
 
 
 @pytest.mark.parametrize(
-    ("objective", "bound", "closed"),
+    ("objective", "bound", "proven"),
     [
         (None, None, False),
         (1.0, None, False),
@@ -28,9 +28,9 @@ UNGROUPED = "its people were asked as a group and it has no groups, or the other
         (1.0, 1.1, True),
     ],
 )
-def test_an_optimum_is_no_more_than_its_bound(objective: float | None, bound: float | None, closed: bool) -> None:
+def test_an_optimum_is_no_more_than_its_bound(objective: float | None, bound: float | None, proven: bool) -> None:
     """Who states neither would be optimal by saying so."""
-    assert _closed({"objective": objective, "bound": bound}) == closed
+    assert closed(objective, bound) == proven
 
 
 @pytest.mark.parametrize("grouped", [False, True])

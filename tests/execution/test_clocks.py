@@ -254,25 +254,26 @@ def test_compiling_is_noticed_whoever_imports_numba() -> None:
 
 
 @pytest.mark.parametrize(("module", "ours"), [(clocks.OURS, True), ("harness", False), ("numba.core.registry", False)])
-def test_whose_kernel_begins_is_told_by_its_dispatcher(module: str, ours: bool) -> None:
-    """The first of ours and the first of others, once each."""
+def test_whose_kernel_is_compiled_is_told_by_its_dispatcher(module: str, ours: bool) -> None:
+    """As it begins, and with its seconds as it ends; not of those that are compiled for another one."""
     heard: list[Any] = []
-    clock = clocks.CompileClock(heard.append)
+    clock = clocks.CompileClock(lambda whose, seconds: heard.append((whose, seconds)))
     if clock in sys.meta_path:
         sys.meta_path.remove(clock)
-    events = SimpleNamespace(TimingListener=type("Listener", (), {"on_start": lambda self, event: heard.append(event)}))
+    steps = {"on_start": lambda self, event: None, "on_end": lambda self, event: None, "duration": 0.0}
+    events = SimpleNamespace(TimingListener=type("Listener", (), steps))
     events.register = lambda name, listener: heard.append((name, listener))
     clock._listen(events)
     ((name, listener),) = heard
     assert name == "numba:compile"
     event = SimpleNamespace(data={"dispatcher": type("Dispatcher", (), {"__module__": module})()})
-    for _ in range(2):
+    for duration in (4.0, 4.5):
         listener.on_start(event)
-    assert heard[1:] == [ours, event, event]
-    mixed = [SimpleNamespace(data={"dispatcher": type("D", (), {"__module__": name})()}) for name in (clocks.OURS, "x")]
-    for each in mixed:
-        listener.on_start(each)
-    assert [told for told in heard if isinstance(told, bool)] == [ours, not ours]
+        listener.on_start(event)
+        listener.on_end(event)
+        listener.duration = duration
+        listener.on_end(event)
+    assert heard[1:] == [(ours, None), (ours, 4.0), (ours, None), (ours, 0.5)]
 
 
 def test_of_others_kernels_nothing_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,13 @@ def test_what_is_claimed_of_a_group_is_a_number(problem: Problem, name: str) -> 
 def test_what_cannot_be_stored_is_named(problem: Problem, rows: list[dict[str, Any]], odd: Any) -> None:
     """Beside the answers, too; plain values of NumPy are stored as Python's."""
     one, group = ExplainRequest(problem.train.iloc[[0]], 1, (0,), 1.0), problem.train.iloc[:2].set_axis(range(2))
-    for value, fine in ((np.float64(0.5), True), (odd, False)):
+    for value, fine in (
+        (np.float64(0.5), True),
+        (np.array(3.0), True),
+        ({(1, 2): 3}, True),
+        (odd, False),
+        ({1: odd}, False),
+    ):
         found = Explanation((NOTHING,), trace=({"seen": value},))
         several = GroupExplanation((), uncoverable=(0,), trace=({"seen": value},))
         for wrong in (breach(found, problem, one), group_breach(several, problem, group)):
@@ -187,6 +193,14 @@ def test_a_group_is_accounted_for(
     answers = tuple(NOTHING if place is None else Answer(Status.FOUND, rows[place]) for place in points)
     found = group_breach(GroupExplanation(answers, assigned, changed=changed, uncoverable=left), problem, factuals)
     assert found is None if words is None else words in (found or "")
+
+
+def test_what_is_stored_of_a_point_is_plain(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    group = problem.train.iloc[:1].set_axis(range(1))
+    for more in ({"region": {"income": {1, 2}}}, {"detail": ValueError("x")}):
+        point = Answer(Status.FOUND, rows[1], **more)  # type: ignore[arg-type]
+        found = group_breach(GroupExplanation((point,), {0: 0}, changed=(FIRST,)), problem, group)
+        assert "which is no plain value" in (found or "")
 
 
 def test_the_points_of_a_group_have_the_columns(problem: Problem, rows: list[dict[str, Any]]) -> None:

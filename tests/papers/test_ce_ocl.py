@@ -13,6 +13,7 @@ import pytest
 from support.tables import GRANTED, YOUNGER, started
 
 from harness.core.target import Label
+from harness.evaluation.checker import judge
 from harness.papers import ce_ocl
 from metrics import _example as loans
 
@@ -65,6 +66,18 @@ def test_dice_is_held_to_the_wanted_class_whatever_it_was_asked_for(
     scores = ce_ocl.assigned(run)
     assert scores[ce_ocl.ASSIGNED].tolist() == [1.0, 0.0]
     assert scores["mothilal/validity"].tolist() == [0.0, 1.0]
+
+
+def test_a_factuals_validity_is_rounded_as_its_other_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of three answers is granted: 0.33."""
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED], method="dice_genetic")
+    (row,) = run.rows()
+    run.update(n_counterfactuals=3)
+    run.append([row | {"ce": ce, "row": YOUNGER | {"income": 40.0 + ce}} for ce in (2, 3)])
+    judge(run)
+    data: Any = SimpleNamespace(frame=pd.DataFrame(index=range(1)), labels=np.array(["refused"]), desired="granted")
+    monkeypatch.setattr(ce_ocl, "data_of", lambda run: data)
+    assert ce_ocl.assigned(run)[ce_ocl.ASSIGNED].tolist() == [0.33]
 
 
 def test_an_answer_of_the_label_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

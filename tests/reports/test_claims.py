@@ -196,6 +196,17 @@ def test_validity_is_that_of_all_tables(validity: float, word: str) -> None:
     assert decided(CLAIMS["ce_ocl_valid"], both) == (word, f"1.00 in {whole} of 24 rows of {theirs}{why}")
 
 
+@pytest.mark.parametrize(("own", "better"), [(0.9, 20), (0.6, 0)])
+def test_ce_ocl_is_valid_as_measured_and_dice_as_the_authors_assign_it(own: float, better: int) -> None:
+    """What is assigned to CE-OCL is 1 anyway; DiCE, asked for the other class, is valid as asked and not as wanted."""
+    assigned = table_3("validity", {"CE-OCL": 1.0, "DiCE": 0.7}, {"CE-OCL": 1.0, "DiCE": 0.7}, 30)
+    measured = table_3("validity", {"CE-OCL": own, "DiCE": 1.0}, {"CE-OCL": 1.0, "DiCE": 1.0}, 30).assign(
+        measure="validity_measured"
+    )
+    _, text = decided(CLAIMS["ce_ocl_dice_validity"], {"ce_ocl_table3_published": pd.concat([assigned, measured])})
+    assert text.startswith(f"better in {better}, equal in 0 of 20 settings")
+
+
 def columns(own: float, program: float, settings: int = 60) -> dict[str, pd.DataFrame]:
     """Seconds of column generation and of the whole program in so many settings, and on COMPAS with 10 factuals."""
     keys = ("n_factuals", "t_max")

@@ -38,7 +38,7 @@ from harness.reports import summary, tables
 from harness.reports.overview import for_paper, overview
 from harness.reports.page import page
 from harness.reports.site import board, build
-from harness.store.codec import to_plain
+from harness.store.plain import to_plain
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.robust import Robust

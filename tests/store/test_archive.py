@@ -36,7 +36,7 @@ from harness.models.canonical import zipped
 from harness.models.files import save
 from harness.store import archive as archives
 from harness.store.archive import Archive, unpack
-from harness.store.codec import to_plain
+from harness.store.plain import to_plain
 from harness.store.run import stored_runs, sweep_lines
 from methods.nearest import Nearest
 

@@ -23,7 +23,8 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability
 from harness.evaluation import checker
-from harness.store.codec import from_plain, to_plain
+from harness.store.codec import from_plain
+from harness.store.plain import to_plain
 from harness.store.rows import SCHEMA, answer_row
 from harness.store.run import StoredRun, stored_runs
 from methods.foreign.environment import Environment

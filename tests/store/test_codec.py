@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.core.objective import Objective, Term
-from harness.store.codec import from_plain, to_plain
+from harness.store.codec import from_plain
+from harness.store.plain import to_plain
 from harness.store.rows import write_whole
 
 

@@ -23,7 +23,8 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
-from harness.store.codec import from_plain, to_plain
+from harness.store.codec import from_plain
+from harness.store.plain import to_plain
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.one_answer import AnswerSearch
 from methods.milp.hull import Shares

@@ -38,7 +38,8 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from harness.evaluation.checker import permitted
-from harness.store.codec import from_plain, to_plain
+from harness.store.codec import from_plain
+from harness.store.plain import to_plain
 from methods.ce_ocl import CeOcl
 from methods.cells.grid import WORD as MASK
 from methods.estimators.trees import splits_only
