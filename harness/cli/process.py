@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import logging
 import os
@@ -12,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from harness.core.errors import FULL
+
 log = logging.getLogger("harness")
 results = logging.getLogger("harness-results")
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # nothing more can be stored
 PACKAGE = Path(__file__).parents[1]
 LONGEST_WORD = 100  # bytes, of what becomes part of a folder's name
 UNNAMED = "adhoc"  # the study of runs that name none

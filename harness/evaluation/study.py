@@ -338,9 +338,7 @@ class Study:
     def conditions(self, tasks: Collection[str]) -> list[str]:
         """Sentences about methods of some tasks: who sees what others do not, and who is not set alike on all tasks."""
         took = [entry for entry in self.entries if entry.task in tasks and entry.refusal is None]
-        alike = {each.task: set.intersection(*(set(e.sees) for e in took if e.task == each.task)) for each in took}
-        more = [(f"{e.task}: {e.method}", [what for what in e.sees if what not in alike[e.task]]) for e in took]
-        seen = [f"{who} sees what others do not: {', '.join(what)}." for who, what in more if what]
+        seen = [f"{e.task}: {e.method} sees what others do not: {what}." for e in took if (what := self.more(e))]
         for method in dict.fromkeys(entry.method for entry in took):
             plain = [settings(entry.metas[0]) for entry in took if entry.method == method]
             shared = set.intersection(*map(set, plain))  # an earlier version may have lacked others
@@ -348,6 +346,10 @@ class Study:
                 names = some((key.removeprefix("method.") for key in own), SHOWN)
                 seen.append(f"{method} is not set alike on all tasks: {names} differ{'s' * (len(own) == 1)}.")
         return seen
+
+    def more(self, entry: Entry) -> str:
+        """What an entry sees and not all methods that take its task, in words; empty where there is nothing."""
+        return ", ".join(what for what in entry.sees if any(what not in e.sees for e in self.of_task(entry.task)))
 
     @property
     def refused(self) -> list[Entry]:

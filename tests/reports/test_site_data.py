@@ -9,15 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.sites import BOX, FAR, ran, ran_for_several, several
+from support.sites import BOX, FAR, ran, ran_for_several, several, timed_elsewhere
 from support.tables import GRANTED, MEMBER, PATHS, YOUNGER, started
 
+from harness.core.explanation import Answer, Reason, Status
 from harness.core.target import Label
-from harness.evaluation.contest import Criterion
+from harness.evaluation.contest import Criterion, too_few
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports.overview import for_paper, overview
-from harness.reports.page.which import meaning
+from harness.reports.page.elements import Names
+from harness.reports.page.which import meaning, places
 from harness.reports.site import catalogue
 from harness.reports.site.board import board, choices, views
 from harness.reports.site.catalogue import methods
@@ -39,7 +41,7 @@ def test_the_board_has_the_least_of_several_coverages(tmp_path: Path) -> None:
         ran(tmp_path, [GRANTED] * answered + [None] * (12 - answered), model=model)
     found = {model: view["methods"][0] for model, view in of_loans(tmp_path).items()}
     common = {"coverage": [0.5, None, None], "least": 0.333333, "few": False, "took": 2}
-    assert found[""] == {**common, "n": 24, "setup": 0.1}
+    assert found[""] == {**common, "n": 24, "setup": 0.1, "faults": {}, "missing": {"GAVE_UP": 12}}
     assert (found["lr"]["least"], found["rf"]["least"]) == (0.333333, 0.666667)
 
 
@@ -65,6 +67,59 @@ def test_a_task_has_validity_and_what_is_filled(tmp_path: Path) -> None:
     assert (both["filled"], both["validity"]) == (0.75, 0.75)
     assert (single["filled"], single["validity"]) == (None, 0.5)
     assert both["coverage"][1] is not None
+
+
+def test_what_is_not_accepted_is_counted(tmp_path: Path) -> None:
+    """By its first fault; what was not returned by how its search ended."""
+    stopped = Answer(Status.FAILED, None, Reason.FINISHED, detail="a fault")
+    for model, given in (("lr", [GRANTED, MEMBER, YOUNGER, None]), ("rf", [MEMBER, None, stopped, GRANTED])):
+        ran(tmp_path, given, model=model)
+    lines = {model: view["methods"][0] for model, view in of_loans(tmp_path).items()}
+    assert {model: line["faults"] for model, line in lines.items()} == {
+        "": {"invalid": 3}, "lr": {"invalid": 2}, "rf": {"invalid": 1},
+    }  # fmt: skip
+    assert [line["missing"] for line in lines.values()] == [
+        {"GAVE_UP": 2, "FAILED": 1}, {"GAVE_UP": 1}, {"GAVE_UP": 1, "FAILED": 1},
+    ]  # fmt: skip
+
+
+def test_a_rank_is_of_the_tasks_in_which_a_method_has_one(tmp_path: Path) -> None:
+    """By the requirement that is shown: seconds of another machine are of none."""
+    view = of_loans(timed_elsewhere(tmp_path) / "timed")[""]
+    known = {name: {line["method"]: line["ranked"] for line in by["lines"]} for name, by in view["by"].items()}
+    assert known == {"proximity": {0: 2, 1: 2, 2: 2}, "seconds": {0: 2, 1: 1, 2: 2}}
+    assert {by["tasks"] for by in view["by"].values()} == {2}
+
+
+def test_a_rank_lies_within_its_interval(tmp_path: Path) -> None:
+    """Each of two methods is the nearer in half of the questions."""
+    for method, given in (("one", [GRANTED, FAR]), ("two", [FAR, GRANTED])):
+        ran(tmp_path, given * 6, method=method)
+    for line in of_loans(tmp_path)["lr"]["by"]["proximity"]["lines"]:
+        rank, low, high = line["rank"]
+        assert low < rank == 0.5 < high
+
+
+def test_who_answers_too_few_of_a_task_is_who_has_no_place_in_it(tmp_path: Path) -> None:
+    """Of twelve questions one answers seven; each of three seeds of another four more, no question by two of them."""
+    ran(tmp_path, [GRANTED] * 7 + [None] * 5, method="most")
+    for seed in range(3):
+        given = [GRANTED if place % 3 == seed else None for place in range(12)]
+        ran(tmp_path, given, method="seeds", fingerprint=f"{seed}").update(seed=seed)
+    numbers = Numbers(study := Study.of(tmp_path))
+    assert too_few(study) == frozenset()  # its coverage is a third, more than half of seven twelfths
+    assert [line["few"] for line in of_loans(tmp_path)["lr"]["methods"].values()] == [False, True]
+    assert dict(places(numbers, "loans / lr", Names(())))["proximity"] == "1: most; answers too few: seeds"
+
+
+def test_what_all_methods_of_a_task_see_is_not_said(tmp_path: Path) -> None:
+    """Nor what one sees that refuses the task."""
+    for method, sees in (("one", ["a"]), ("two", ["a", "b"])):
+        ran(tmp_path, [GRANTED], method=method).update(sees=sees)
+    refusal = Answer(Status.UNSUPPORTED, None, Reason.FINISHED, detail="takes no tree")
+    ran(tmp_path, [refusal], method="none").update(sees=["c"])
+    (task,) = board(Numbers(Study.of(tmp_path)))["tasks"]
+    assert task["sees"] == [[2, "b"]]
 
 
 def test_a_task_has_its_pairs(tmp_path: Path) -> None:

@@ -350,7 +350,7 @@ def test_a_bound_that_a_counterfactual_is_below_is_a_fault_of_the_sweep(tmp_path
     summary.write(tmp_path / "toy", [], Numbers(held))
     assert all(f"- {fault}\n" in (tmp_path / "toy" / "summary.md").read_text() for fault in held.faults)
     assert all(html.escape(fault) in page.write(tmp_path / "toy").read_text() for fault in held.faults)
-    (of_the_site,) = build._numbers(tmp_path)
+    (of_the_site,), _ = build._numbers(tmp_path)
     assert of_the_site.study.faults == held.faults
     run.append([second | {"bound": 8.0}])
     (said_of_both,) = Study.of(tmp_path / "toy").held().faults[-1:]
@@ -708,8 +708,9 @@ def test_a_task_whose_questions_all_have_no_answer_is_not_asked(made: Made) -> N
     study = Study.among("toy", runs)
     assert (study.tasks, study.asked) == (["toy / lr", "toy / rf"], ["toy / rf"])
     view = board._view(Numbers(study), study)
-    assert (view["tasks"], view["asked"]) == (2, 1)
+    assert (view["tasks"], {ranked["tasks"] for ranked in view["by"].values()}) == (2, {1})
     assert {line["took"] for line in view["methods"].values()} == {1}
+    assert {line["ranked"] for ranked in view["by"].values() for line in ranked["lines"]} == {1}
 
 
 def test_what_a_fault_is_of_is_named(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from harness.reports.markup import UNESCAPED, digits, figure
 from harness.reports.page.charts import look
 
 MANY = 12  # columns of a table that is set smaller
+PICTURE = re.compile(r"!\[([^]]*)\]\((figures/[\w.-]+)\)")  # of the folder ``figures``, with its words
 STROKES = {"-": "none", "--": "5 2", ":": "1.5 2", "-.": "5 2 1.5 2"}  # of lines, by Matplotlib's name
 
 
@@ -106,7 +107,7 @@ class Names:
 def markdown(text: str, names: Names) -> Markup:
     """Markdown as ``harness.tables`` writes it: headings, paragraphs, tables, code, bold and italics."""
     out: list[Markup] = []
-    for block in re.split(r"\n\s*\n", text.strip()):
+    for block in filter(None, re.split(r"\n\s*\n", text.strip())):
         lines = block.splitlines()
         if lines[0].startswith("|"):
             head = _split(lines[0])
@@ -132,7 +133,7 @@ def _inlined(text: str, names: Names) -> Markup:
         return str(names(word)) if word in names.looks else f"<code>{found[1]}</code>"
 
     bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", re.sub(r"`(.+?)`", code, str(escape(text))))
-    pictured = re.sub(r"!\[([^]]*)\]\((figures/[\w.-]+)\)", r'<img src="\2" alt="\1" loading="lazy">', bold)
+    pictured = PICTURE.sub(r'<img src="\2" alt="\1" loading="lazy">', bold)
     return Markup(re.sub(r"\*(.+?)\*", r"<i>\1</i>", pictured))
 
 

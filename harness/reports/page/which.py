@@ -73,7 +73,7 @@ def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: 
     said = {name: f"rank {means[name]:.2f}{beside(standing, found, name)}, " for name in kept}
     lines: dict[str, list[str]] = {}
     for name in kept:
-        ranked = BY_RANK if _ranked(found, name) == _tasks(found) else OF_SOME
+        ranked = BY_RANK if ranked_in(found, name) == ranking(found) else OF_SOME
         lines.setdefault(place_of(standing, name) if standing.places else ranked, []).append(name)
     rows = [
         [place, _listed([(names(name), said[name] + covered[name]) for name in those])]
@@ -95,17 +95,17 @@ def place_of(standing: Standing, name: str) -> str:
 
 def beside(standing: Standing, found: list[Contest], name: str) -> str:
     """Of how many tasks a rank is where not of all, and ``first_in``, as the rest of a sentence."""
-    first, ranked, tasks = first_in(standing, found, name), _ranked(found, name), _tasks(found)
+    first, ranked, tasks = first_in(standing, found, name), ranked_in(found, name), ranking(found)
     some = f", {ranked} of {tasks} tasks" if ranked < tasks else ""
     return some + (f", first in {first}" if first else "")
 
 
-def _tasks(found: Sequence[Contest]) -> int:
+def ranking(found: Sequence[Contest]) -> int:
     """In how many tasks any method has a rank."""
-    return sum(contest.mean_ranks.notna().any() for contest in found)
+    return sum(bool(contest.mean_ranks.notna().any()) for contest in found)
 
 
-def _ranked(found: Sequence[Contest], name: str) -> int:
+def ranked_in(found: Sequence[Contest], name: str) -> int:
     """In how many tasks a method has a rank."""
     return sum(name in contest.mean_ranks.dropna() for contest in found)
 
@@ -117,7 +117,7 @@ def first_in(standing: Standing, found: list[Contest], name: str) -> str:
     """
     ranked = [(contest, contest.mean_ranks.dropna().index) for contest in found]
     apart = [contest for contest, names in ranked if any(contest.places.get(str(each)) != 1 for each in names)]
-    if standing.places or not (among := _ranked(apart, name)):
+    if standing.places or not (among := ranked_in(apart, name)):
         return ""
     return f"{sum(contest.places.get(name) == 1 for contest in apart)} of {among} tasks"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -14,7 +15,7 @@ from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Entry, Study
 from harness.reports.page.against import shown_pairs
 from harness.reports.page.elements import Names
-from harness.reports.page.which import blocks_of, first_in, how, meaning, place_of
+from harness.reports.page.which import blocks_of, first_in, how, meaning, place_of, ranked_in, ranking
 from harness.reports.stored import provenance
 from harness.store.run import method_of
 
@@ -86,7 +87,7 @@ def _task(study: Study, task: str) -> dict[str, Any]:
     return {
         **{"name": task, "dataset": first.dataset, "model": first.model, "absent": study.absent(task)},
         "refused": [[place, entry.refusal] for place, entry in placed if entry.refusal is not None],
-        "sees": [[place, ", ".join(entry.sees)] for place, entry in placed if entry.sees],
+        "sees": [[place, more] for place, e in placed if e.refusal is None and (more := study.more(e))],
         "unasked": [place for place, name in enumerate(study.methods) if name not in entries],
     }
 
@@ -99,14 +100,22 @@ def _part(study: Study, datasets: Sequence[str], model: str) -> Study:
 
 def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
     """What methods come to on the tasks of a part of the study."""
-    few, tasks = too_few(part), part.tasks
+    few, tasks = _few(numbers, part), part.tasks
     lines = {}
     for place, method in enumerate(numbers.study.methods):
         entries = [e for e in part.entries if e.method == method and e.refusal is None]
         if any(len(entry.table) for entry in entries):
             lines[place] = _line(entries, alone=len(tasks) == 1) | {"few": method in few}
     by = {c.name: ranked for c in numbers.criteria if (ranked := _ranked(numbers, part, c))}
-    return {"tasks": len(tasks), "asked": len(part.asked), "methods": lines, "by": by}
+    return {"tasks": len(tasks), "methods": lines, "by": by}
+
+
+def _few(numbers: Numbers, part: Study) -> Collection[str]:
+    """Methods that answer too few; of one task those that its pairs give no place."""
+    found = (contest for each in numbers.contests.values() for contest in each if contest.task in part.tasks)
+    if len(part.tasks) > 1 or (contest := next(found, None)) is None:
+        return too_few(part)
+    return [name for name in contest.answered if name not in contest.comparable]
 
 
 def _line(entries: Sequence[Entry], alone: bool) -> dict[str, Any]:
@@ -119,12 +128,22 @@ def _line(entries: Sequence[Entry], alone: bool) -> dict[str, Any]:
         "took": len(covered),
         "n": sum(len(entry.table) for entry in entries),
         "setup": _rounded(max(setups, default=math.nan)),
+        "faults": sum((entry.faults for entry in entries), Counter[str]()),
+        "missing": sum((_missing(entry) for entry in entries), Counter[str]()),
     }
     if alone:
         (entry,) = entries
         line["coverage"] = _plain(entry.coverage)
         line |= {"filled": _rounded(entry.filled), "validity": _rounded(entry.validity)}
     return line
+
+
+def _missing(entry: Entry) -> Counter[str]:
+    """Counterfactuals that were asked for and not returned, by how their search ended; counts add up over seeds."""
+    found: Counter[str] = Counter()
+    for what, count in entry.counted("missing").items():
+        found[what.partition(":")[0]] += count
+    return found
 
 
 def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, Any]:
@@ -143,6 +162,7 @@ def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, An
             "place": place_of(stands, name),
             "first": first_in(stands, found, name),
             "blocks": blocks_of(stands, name),
+            "ranked": ranked_in(found, name),
             **own.get(name, {}),
         }
         for name in map(str, stands.mean_ranks.dropna().index)
@@ -151,7 +171,7 @@ def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, An
     if own:
         common = {"n": found[0].common.n, "enough": found[0].common.enough, "pairs": _pairs(found[0], places)}
     alone = f", {found[0].task}, where alone it was measured" if len(found) == 1 < len(tasks) else ""
-    return {"how": f"{how(stands)}{alone}", "lines": lines, **common}
+    return {"how": f"{how(stands)}{alone}", "tasks": ranking(found), "lines": lines, **common}
 
 
 def _common(contest: Contest) -> Mapping[str, Mapping[str, Any]]:

@@ -14,15 +14,15 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from harness.core.errors import HarnessError, UnsupportedError, short
+from harness.core.errors import FULL, HarnessError, UnsupportedError, short
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
+from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL, NEARLY
 from harness.evaluation.study import Study
 from harness.models.canonical import zipped
 from harness.models.runtime.optional import library
 from harness.reports.markup import csv_of
 from harness.reports.page.against import FEW
-from harness.reports.page.elements import Names, markdown
+from harness.reports.page.elements import PICTURE, Names, markdown
 from harness.reports.site.board import board, choices, views
 from harness.reports.site.catalogue import data, methods
 from harness.reports.site.questions import Asked, answers, questions
@@ -32,8 +32,11 @@ log = logging.getLogger("harness")
 
 HERE = Path(__file__).parent
 NAME = "site"
-LARGEST = 40_000_000  # bytes, of which more is said
+LARGEST, LARGEST_FIRST = 40_000_000, 6_000_000  # bytes of the site, and of its first page, of which more is said
 CHARTS = "vega.js"  # Vega-Lite, by which the board draws
+FIRST = (  # what the first page reads
+    "index.html", "page.css", "site.css", "site.js", CHARTS, "data/studies.js", "data/0/board.js", "data/0/view0.js",
+)  # fmt: skip
 PAGES = {
     "index": "Board", "question": "One question", "methods": "Methods", "data": "Data sets and models",
     "reproduction": "The papers' tables", "downloads": "Downloads",
@@ -45,11 +48,16 @@ FILES = {  # in it, of each study
     "pairs.csv": "every pair of methods of a task and criterion, with tests",
     "answers.csv": "every answer: how it ended, what the checker says, its region, what it changes",
 }
-RULES = {"level": LEVEL, "blocks": BLOCKS, "enough": ENOUGH, "few": FEW}
+RULES = {
+    "level": LEVEL, "sure": f"{100 * (1 - LEVEL):.0f} %", "nearly": f"{100 * NEARLY:.0f} %", "blocks": BLOCKS,
+    "enough": ENOUGH, "few": FEW,
+}  # fmt: skip
 
 
-def write(home: Path) -> str:
-    """Write ``home/site`` of all studies and archives under a folder, whole or not at all; returns a message.
+def write(home: Path) -> tuple[str, int]:
+    """Write ``home/site`` of all studies and archives under a folder, whole or not at all.
+
+    Returns a message, and how many studies are left out.
 
     Raises
     ------
@@ -58,57 +66,75 @@ def write(home: Path) -> str:
     """
     if has_answers(home / NAME):
         raise HarnessError(f"{home / NAME} holds answers, and is where the pages go; give that study another name.")
-    found = _numbers(home)
+    found, left = _numbers(home)
     with tempfile.TemporaryDirectory(dir=home, prefix=".site-") as temporary:
         made = Path(temporary) / NAME
         made.mkdir()
-        found = _fill(made, home, found)
-        size = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
-        if size > LARGEST:
-            log.warning("the site has more than %d MB; build it of fewer studies to pass it on.", LARGEST / 1e6)
+        found = _fill(made, home, found, left)
+        size = _size(made)
         place = home / NAME
         if place.exists():
             place.replace(Path(temporary) / "before")
         made.replace(place)
-    return f"{place / 'index.html'}: {len(found)} studies, {size / 1e6:.1f} MB"
+    return f"{place / 'index.html'}: {len(found)} studies, {size}", len(left)
 
 
-def _numbers(home: Path) -> list[Numbers]:
-    """Of each study under a folder that is finished and scored; those that compare most methods and tasks first."""
-    found = []
+def _size(site: Path) -> str:
+    """How large the site and its first page are, in words; the log says what is too large."""
+    sizes = {path.relative_to(site).as_posix(): path.stat().st_size for path in site.rglob("*") if path.is_file()}
+    whole, first = sum(sizes.values()), sum(sizes.get(name, 0) for name in FIRST)
+    if whole > LARGEST:
+        log.warning("the site has more than %.0f MB; build it of fewer studies to pass it on.", LARGEST / 1e6)
+    if first > LARGEST_FIRST:
+        log.warning("the first page reads more than %.0f MB; split the study that it shows.", LARGEST_FIRST / 1e6)
+    return f"{whole / 1e6:.1f} MB, of which the first page reads {first / 1e6:.1f} MB"
+
+
+def _numbers(home: Path) -> tuple[list[Numbers], dict[str, str]]:
+    """Of each study under a folder that is finished and scored; those that compare most methods and tasks first.
+
+    And by name why others are left out.
+    """
+    found, left = [], {}
     for folder in studies(home):
         try:
             found.append(Numbers(Study.of(folder).held()))
-        except (OSError, MemoryError):
-            raise
         except Exception as fault:
-            _leave_out(folder.name, fault)
+            left[folder.name] = _why(folder.name, fault)
     if not found:
         raise HarnessError(NONE.format(home))
-    return sorted(
-        found, key=lambda numbers: -sum(len(of) for t in numbers.study.tasks if len(of := numbers.study.of_task(t)) > 1)
-    )
+    found.sort(key=lambda one: -sum(len(of) for t in one.study.tasks if len(of := one.study.of_task(t)) > 1))
+    return found, left
 
 
-def _leave_out(name: str, fault: Exception) -> None:
-    """Say that a study is not in the site, and why."""
+def _why(name: str, fault: Exception, site: Path | None = None) -> str:
+    """Why a study is not in the site, which the log says, too; raises what is no fault of the study.
+
+    That is one of the memory, of a disk that takes nothing more, or of the folder that is written.
+    """
     why = fault if isinstance(fault, HarnessError) else f"it is damaged ({short(fault)}); get or make it again."
+    if isinstance(fault, OSError):
+        file = Path(str(fault.filename or name))
+        if fault.errno in FULL or (site is not None and file.is_relative_to(site)):
+            raise fault
+        why = f"{file.name} cannot be read ({fault.strerror or short(fault)}); get or make it again."
+    if isinstance(fault, MemoryError):
+        raise fault
     log.warning("%s is left out: %s", name, why)
+    return str(why)
 
 
-def _fill(site: Path, home: Path, given: Sequence[Numbers]) -> list[Numbers]:
-    """Write every file of the site into a folder; returns the studies that are in it."""
+def _fill(site: Path, home: Path, given: Sequence[Numbers], left: dict[str, str]) -> list[Numbers]:
+    """Write every file of the site into a folder; returns the studies that are in it, and adds to those left out."""
     found: list[Numbers] = []
     for numbers in given:
         folder = site / "data" / str(len(found))
         folder.mkdir(parents=True)
         try:
             _study(folder, f"{len(found)}", numbers)
-        except (OSError, MemoryError):
-            raise
         except Exception as fault:
+            left[numbers.study.name] = _why(numbers.study.name, fault, site)
             shutil.rmtree(folder)
-            _leave_out(numbers.study.name, fault)
         else:
             found.append(numbers)
     if not found:
@@ -128,6 +154,7 @@ def _fill(site: Path, home: Path, given: Sequence[Numbers]) -> list[Numbers]:
         "sections": _reproduction(home, site),
         "charts": CHARTS if _charts(site) else "",
         "studies": listed,
+        "left": left,
         "files": FILES,
         "tables": TABLES,
     }
@@ -163,14 +190,22 @@ def _study(folder: Path, name: str, numbers: Numbers) -> None:
 
 
 def _reproduction(home: Path, site: Path) -> list[tuple[str, Markup]]:
-    """The sections of the page about the papers' tables, which has none where it is not there; copies its figures."""
+    """The sections of the page about the papers' tables, which has none where it is not there; copies its figures.
+
+    One that is not there is named.
+    """
     path, names = home / "REPRODUCTION.md", Names(())
     if not path.is_file():
         return []
     (site / "figures").mkdir()
     for picture in sorted((home / "figures").glob("*.png")):
         shutil.copyfile(picture, site / "figures" / picture.name)
-    parts = re.split(r"^#+ (.*)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise HarnessError(f"{path} cannot be read ({short(fault)}); write it by harness.tables --all.") from None
+    text = PICTURE.sub(lambda found: found[0] if (site / found[2]).is_file() else f"{found[2]} is not there", text)
+    parts = re.split(r"^#+ (.*)\n", text, flags=re.MULTILINE)[1:]
     return [(title, markdown(text, names)) for title, text in zip(parts[::2], parts[1::2], strict=True)]
 
 

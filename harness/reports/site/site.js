@@ -94,6 +94,9 @@ const site = (() => {
     return inputs().filter((each) => each.checked).map((each) => each.value);
   }
 
+  /** What an object itself has by a name, which may be any text: undefined where it has nothing. */
+  const get = (object, name) => (Object.hasOwn(object ?? {}, name) ? object[name] : undefined);
+
   /** A number to three digits, up to a million in full, and 1 only where it is 1. */
   function digits(value) {
     if (value === null || value === undefined) return "–";
@@ -111,7 +114,7 @@ const site = (() => {
   /** A method's name after its sample, starred where it sees what others do not; it leads to what the method is. */
   function method(study, place, starred = false) {
     const sample = element("svg", { class: "look", viewBox: "0 0 26 10", "aria-hidden": "true" }, element("use", { href: `#look-${place}` }));
-    return element("span", {}, sample, element("a", { href: `methods.html#${study.kinds[place]}` }, study.methods[place]), starred ? " *" : null);
+    return element("span", {}, sample, element("a", { href: `methods.html?${new URLSearchParams({ study: study.name })}#${study.kinds[place]}` }, study.methods[place]), starred ? " *" : null);
   }
 
   /** The samples that names refer to. */
@@ -121,8 +124,8 @@ const site = (() => {
     document.getElementById("looks").innerHTML = study.looks;
   }
 
-  /** A table; a cell is a text or an element, or a pair of it and what it is sorted by. */
-  function table(columns, rows, classes = []) {
+  /** A table; a cell is a text or an element, or a pair of it and what it is sorted by. The first rows may be fixed. */
+  function table(columns, rows, classes = [], fixed = 0) {
     const head = columns.map((column) => element("th", { scope: "col", ...(column.number ? { class: "n" } : {}) }, column.text, column.note ? element("small", {}, element("br"), column.note) : null));
     const lines = rows.map((row, i) => element("tr", { class: classes[i] ?? "" }, ...row.map((cell, j) => {
       const [shown, key] = Array.isArray(cell) ? cell : [cell, null];
@@ -131,17 +134,18 @@ const site = (() => {
       if (key !== null) made.dataset.key = key;
       return made;
     })));
-    const made = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines));
+    const made = element("table", {}, element("thead", {}, element("tr", {}, ...head)), ...(fixed ? [element("tbody", {}, ...lines.slice(0, fixed))] : []), element("tbody", {}, ...lines.slice(fixed)));
     sortable(made);
     return element("div", { class: columns.length >= 12 ? "wide many" : "wide" }, made);
   }
 
-  const NUMBER = /^(?:[=≈?▲▼≠→] )?([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?)(?=$|[\s(;×%])/;
+  const NUMBER = /^(?:[=≈?▲▼≠→≥≤<>] )?([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?)(?=$|[\s(;×%])/;
 
   /** The number that a cell begins with, behind the mark of a verdict; NaN where it is a text. */
   const leading = (text) => Number(NUMBER.exec(text)?.[1].replaceAll(",", "") ?? NaN);
 
-  const empty = (text) => text === "" || text.startsWith("–");
+  /** Whether a cell has no number of its own, though perhaps a published one beside it. */
+  const empty = (text) => text === "" || text.startsWith("–") || /^✗( \(|$)/.test(text);
 
   /** Give each heading a button that sorts the table: first upwards, then downwards. */
   function sortable(made) {
@@ -154,13 +158,14 @@ const site = (() => {
         const down = head.getAttribute("aria-sort") === "ascending";
         for (const other of made.tHead.rows[0].cells) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const rows = [...made.tBodies[0].rows].map((row) => [row, key(row, place)]);
+        const body = [...made.tBodies].at(-1);
+        const rows = [...body.rows].map((row) => [row, key(row, place)]);
         const numbers = rows.every(([, text]) => empty(text) || !Number.isNaN(leading(text)));
         rows.sort(([, a], [, b]) => {
           if (empty(a) || empty(b)) return empty(a) - empty(b); // last, both ways
           return (down ? -1 : 1) * (numbers ? leading(a) - leading(b) : a.localeCompare(b, undefined, { numeric: true }));
         });
-        made.tBodies[0].append(...rows.map(([row]) => row));
+        body.append(...rows.map(([row]) => row));
       });
     });
   }
@@ -192,19 +197,22 @@ const site = (() => {
     await chart(shown, view, by);
   };
 
-  /** Whose rank stands beside others' as it is: 0; 1 where it is of some of the tasks only, 2 where too few are answered. */
-  const apart = (line, view) => (line.few ? 2 : Number(line.took < view.asked));
+  /** Whose rank stands beside others' as it is: 0; 1 where it is of some of these tasks only, 2 where too few are answered. */
+  const apart = (line, tasks) => (line.few ? 2 : Number(line.ranked < tasks));
+
+  const worded = (counts) => Object.entries(counts).map(([word, n]) => `${n} ${word}`).join(", ");
+  const total = (counts) => Object.values(counts).reduce((all, n) => all + n, 0);
 
   /** The methods of a view by a requirement: those of some tasks only, and who answers too few, come last. */
   function board(shown, view, by, seeing) {
     const { better, meaning } = shown.criteria[by];
-    const ranked = view?.by[by] ?? { how: "no two methods have a number here, so there is nothing to compare", lines: [] };
+    const ranked = view?.by[by] ?? { how: "no two methods have a number here, so there is nothing to compare", tasks: 0, lines: [] };
     document.getElementById("meaning").textContent = `${by}, ${better} is better: ${meaning}; ${ranked.how}.`;
     const own = view?.methods ?? {};
     const rest = Object.keys(own).filter((place) => !ranked.lines.some((line) => line.method === Number(place)));
-    const unranked = rest.map((place) => ({ method: Number(place), rank: [null], place: "–", first: "", blocks: "" }));
+    const unranked = rest.map((place) => ({ method: Number(place), rank: [null], place: "–", first: "", blocks: "", ranked: 0 }));
     const lines = [...ranked.lines, ...unranked].map((line) => ({ ...own[line.method], ...line }));
-    lines.sort((a, b) => apart(a, view) - apart(b, view));
+    lines.sort((a, b) => apart(a, ranked.tasks) - apart(b, ranked.tasks));
     const single = view?.tasks === 1;
     const plain = (text, key) => ({ text, number: true, cell: (line) => [digits(line[key]), line[key] ?? ""] });
     const cover = ({ coverage, least }) => (single || least === coverage[0] ? interval(coverage) : `${digits(coverage[0])}, least ${digits(least)}`);
@@ -219,14 +227,18 @@ const site = (() => {
       const mean = ({ mean, best }) => (mean ? [best ? element("b", {}, interval(mean)) : interval(mean), mean[0]] : "–");
       columns.push({ text: "common mean", number: true, note: ranked.enough ? `n = ${ranked.n}` : `n = ${ranked.n ?? 0}, too few`, cell: mean });
     } else {
-      columns.push({ text: "tasks", number: true, cell: (line) => [`${line.took}${line.blocks ? `, ${line.blocks}` : ""}`, line.took] });
+      const partly = (line) => ranked.tasks > 0 && line.ranked < line.took;
+      const tasks = (line) => [line.took, partly(line) ? `rank in ${line.ranked}` : "", line.blocks].filter(Boolean).join(", ");
+      columns.push({ text: "tasks", number: true, cell: (line) => [tasks(line), partly(line) ? line.ranked : line.took] });
       if (lines.some((line) => line.first)) columns.push({ text: "first in", cell: (line) => (line.few ? "" : line.first) });
     }
     if (by === "seconds") columns.push(plain("set-up, s", "setup"));
     if (single) columns.push(plain("filled", "filled"), plain("validity", "validity"));
+    const gone = ({ missing }) => (total(missing) ? [" ", element("small", {}, `not returned: ${worded(missing)}`)] : []);
+    columns.push({ text: "returned, not accepted", cell: (line) => [element("span", {}, worded(line.faults) || "0", ...gone(line)), total(line.faults)] });
     const rows = lines.map((line) => columns.map((column) => column.cell(line)));
     const none = element("p", {}, "Every method refuses this, or none was asked about this model and data set.");
-    document.getElementById("table").replaceChildren(lines.length ? table(columns, rows, lines.map((line) => (apart(line, view) ? "few" : ""))) : none);
+    document.getElementById("table").replaceChildren(lines.length ? table(columns, rows, lines.map((line) => (apart(line, ranked.tasks) ? "few" : ""))) : none);
   }
 
   /** The pairs of a single task as the report has them, open where too few questions are common. */
@@ -252,13 +264,14 @@ const site = (() => {
     if (!window.vegaEmbed) return;
     const others = Object.keys(shown.criteria).filter((name) => name !== by);
     const against = offer("against", "chart", [["", "ranks with intervals"], ...others.map((name) => [name, `ranks by two: against ${name}`])]);
-    const ranks = (name) => new Map((view?.by[name]?.lines ?? []).map((line) => [line.method, line.rank]));
-    const second = ranks(against);
-    const values = [...ranks(by)].filter(([place, [rank]]) => rank !== null && (!against || typeof second.get(place)?.[0] === "number")).map(([place, [rank, low, high]]) => {
-      const [method, own] = [shown.methods[place], view.methods[place]];
-      const kind = apart(own, view);
-      const tasks = `${own.took} of ${view.asked} tasks`;
-      return { method, label: kind === 1 ? `${method}, ${tasks}` : method, kind, rank, low, high, second: second.get(place)?.[0], tasks, answers: own.few ? "too few" : "enough", coverage: own.coverage[0] };
+    const ranked = (name) => new Map((view?.by[name]?.lines ?? []).map((line) => [line.method, { ...view.methods[line.method], ...line, of: view.by[name].tasks }]));
+    const second = ranked(against);
+    const values = [...ranked(by).values()].filter((line) => line.rank[0] !== null && (!against || typeof second.get(line.method)?.rank[0] === "number")).map((line) => {
+      const [method, [rank, low, high]] = [shown.methods[line.method], line.rank];
+      const both = [line, second.get(line.method)].filter(Boolean);
+      const kind = Math.max(...both.map((each) => apart(each, each.of)));
+      const tasks = [...new Set(both.map((each) => `${each.ranked} of ${each.of} tasks`))].join(" and ");
+      return { method, label: kind === 1 ? `${method}, ${tasks}` : method, kind, rank, low, high, second: both[1]?.rank[0], tasks, answers: line.few ? "too few" : "enough", coverage: line.coverage[0] };
     });
     values.sort((a, b) => a.kind - b.kind);
     drawn?.finalize();
@@ -277,7 +290,7 @@ const site = (() => {
   function intervals(by, values, width) {
     const rank = share("rank", `rank by ${by}: 0 best, 1 last`);
     return {
-      description: `Ranks of ${values.length} methods by ${by}, with intervals of 95 %; the table above has the numbers.`,
+      description: `Ranks of ${values.length} methods by ${by}, with their intervals; the table above has the numbers.`,
       width: "container",
       height: 18 * values.length,
       encoding: { y: { field: "label", type: "nominal", sort: null, title: null, axis: { labelLimit: width / 3 } } },
@@ -337,11 +350,11 @@ const site = (() => {
     const question = asked.questions.find((each) => each.id === id);
     const keep = { one: (each) => each.taken, accepted: (each) => each.verdict === "accepted", all: () => true };
     const answers = (question?.answers ?? []).filter(keep[kept]);
-    const told = asked.features.filter((name) => answers.some((each) => name in (each.changed ?? {}) || name in (each.region ?? {})));
+    const told = asked.features.filter((name) => answers.some((each) => get(each.changed, name) !== undefined || get(each.region, name) !== undefined));
     const still = asked.features.filter((name) => !told.includes(name)).map((name) => `${name} ${question?.values[name]}`);
     const now = question?.now ? `the model says ${question.now}; ` : "";
     document.getElementById("meaning").textContent = question ? `Factual ${id}${asked.column ? `, ${asked.column}` : ""}: ${now}wanted: ${question.wanted}.` : "No method takes this task.";
-    const columns = [{ text: "method" }, { text: "answer" }, { text: "checked" }, ...told.map((name) => ({ text: name, note: `is ${question.values[name]}`, label: `${name}, is ${question.values[name]}`, changed: [false, ...answers.map((each) => name in (each.changed ?? {}))] }))];
+    const columns = [{ text: "method" }, { text: "answer" }, { text: "checked" }, ...told.map((name) => ({ text: name, note: `is ${question.values[name]}`, label: `${name}, is ${question.values[name]}`, changed: [false, ...answers.map((each) => get(each.changed, name) !== undefined)] }))];
     const rows = answers.map((each) => [
       [method(shown, each.method), shown.methods[each.method]],
       `${each.ce}${"seed" in each ? `, seed ${each.seed}` : ""}: ${each.status}${each.why ? `, ${each.why}` : ""}${each.holds ? `, region ${each.holds}` : ""}`,
@@ -350,15 +363,16 @@ const site = (() => {
     ]);
     const factual = ["factual", "", "", ...told.map((name) => question.values[name])];
     const refused = shown.tasks[number].refused.map(([name, why]) => `${shown.methods[name]} refuses this task: ${why}`);
-    document.getElementById("table").replaceChildren(rows.length ? table(columns, [factual, ...rows]) : element("p", {}, "No such answer."));
+    document.getElementById("table").replaceChildren(rows.length ? table(columns, [factual, ...rows], [], 1) : element("p", {}, "No such answer."));
     document.getElementById("notes").replaceChildren(...[still.length ? `No answer shown changes: ${still.join("; ")}.` : "", ...refused].filter(Boolean).map((text) => element("p", { class: "note" }, text)));
   };
 
-  /** What an answer makes of a feature, and within which values that is proven to hold; and what it is sorted by. */
+  /** What an answer makes of a feature, and within which values that is proven, or said, to hold; and what it is sorted by. */
   function value(answer, name, before) {
-    const [after, region] = [answer.changed?.[name], answer.region?.[name]];
-    if (after === undefined && !region) return "";
-    return [element("span", {}, after === undefined ? "=" : `→\u00a0${after}`, ...(region ? [" ", element("span", { class: "region" }, region)] : [])), after ?? before];
+    const [after, region] = [get(answer.changed, name), get(answer.region, name)];
+    if (after === undefined && !region) return answer.changed ? ["", before] : "";
+    const judged = { holds: "", broken: "✗ broken: " }[answer.holds] ?? "not proven: ";
+    return [element("span", {}, after === undefined ? "=" : `→\u00a0${after}`, ...(region ? [" ", element("span", { class: "region" }, `${judged}${region}`)] : [])), after ?? before];
   }
 
   pages.methods = async () => {
@@ -373,6 +387,7 @@ const site = (() => {
   };
 
   let drawing = Promise.resolve();
+  let led = new URLSearchParams(location.search).get("study"); // that of the page which led here
 
   /** Draw what is chosen, once what was chosen before is drawn: its data may come later. */
   function show() {
@@ -384,8 +399,8 @@ const site = (() => {
   async function draw() {
     try {
       await pages[document.body.dataset.page]?.();
-      const study = state().get("study");
-      for (const link of document.querySelectorAll("nav a")) link.hash = study ? new URLSearchParams({ study }) : "";
+      led = controls.get("study")?.querySelector("select").value ?? state().get("study") ?? led;
+      for (const link of document.querySelectorAll("nav a")) link.hash = led ? new URLSearchParams({ study: led }) : "";
       document.body.dataset.ready = "yes";
     } catch (fault) {
       document.querySelector("main").prepend(element("p", { role: "alert" }, String(fault.message ?? fault)));
