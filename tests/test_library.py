@@ -78,6 +78,14 @@ class Given:
         return Explanation(self.answers)
 
 
+class Fitting(Given):
+    """Does in its fit, too, what it does of each question."""
+
+    def fit(self, problem: Any) -> Given:
+        self.stir()
+        return self
+
+
 def test_a_constant_column_that_may_change_is_moved_and_perturbed() -> None:
     """A model that leans on a column which holds one value in this table: that value is the cheapest to move."""
     frame = pd.DataFrame({"a": np.linspace(0, 1, 20), "one": 0.0, "y": ["no", "yes"] * 10})
@@ -349,6 +357,13 @@ def test_a_method_draws_by_the_seed_also_from_the_process(question: Any, pipelin
     first, again, later, others = drawn
     assert first == again
     assert len({first, later, others}) == 3
+    drawn.clear()
+    for seed in (0, 0, 1):
+        explain(Fitting((Answer(Status.GAVE_UP),), lambda: draw()), question, person, seed=seed)
+    fitted, asked, *again = drawn[:4]
+    assert again == [fitted, asked]
+    assert drawn[4] not in (fitted, asked)
+    assert fitted != asked
 
 
 def test_a_false_answer_is_marked(question: Any, pipeline: Pipeline) -> None:

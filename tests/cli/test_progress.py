@@ -241,7 +241,7 @@ def test_runs_that_fail_alike_are_told_together(
     assert [record.getMessage() for record in caplog.records] == ["a, c failed: x", "b failed: y"]
 
 
-@pytest.mark.parametrize(("more", "told"), [([], ""), (["force=true"], " without force=true")])
+@pytest.mark.parametrize(("more", "told"), [([], ""), (["force=True"], " without force=true")])
 def test_who_interrupts_is_told_how_to_go_on(
     more: list[str], told: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

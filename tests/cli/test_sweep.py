@@ -261,7 +261,9 @@ def test_a_metric_of_ones_own_is_added(copy: Path) -> None:
     pd.testing.assert_frame_equal(rescored[scores.columns], scores)
     assert set(rescored["own/three"]) == {3.0}
     assert runner(copy)(*ONE, "rescore=true", "metrics.names=[mine.dies]").returncode == 9
+    assert stored(copy)[LABEL].meta["scored"]["unfinished"]
     assert runner(copy)(*ONE).returncode == 0
+    assert "unfinished" not in stored(copy)[LABEL].meta["scored"]
     summary = pd.read_csv(copy / "results" / "adhoc" / "summary.csv")
     numbers = set(summary.loc[(summary.model == "cart") & (summary.method == "ce_ocl"), "number"])
     assert {"own/three", "distance/gower", "plausibility/lof"} <= numbers
@@ -302,9 +304,15 @@ def test_the_column_of_a_metric_that_fails_is_of_the_same_population(copy: Path)
         (fragile, True, "accepted", True),
         (fragile, True, "returned", False),
         (fragile, False, "returned", True),
+        (fragile, None, "returned", True),
         (MINE, True, "returned", False),  # of another code
     ):
         (copy / "mine.py").write_text(code)
+        if dead is None:  # also after a scoring that something ended
+            assert (
+                runner(copy)(*ONE, "rescore=true", "metrics.names=[mine.dies]", "population=returned").returncode == 9
+            )
+            dead = True
         (copy / "dead").touch() if dead else (copy / "dead").unlink(missing_ok=True)
         done = runner(copy)(*ONE, "rescore=true", "metrics.names=[mine.oldest]", f"population={population}")
         assert done.returncode == dead, done.stderr

@@ -302,6 +302,13 @@ def test_a_worker_that_was_started_already_comes_first(made: list[Fake]) -> None
     assert [(worker.threads, worker.kernels) for worker in made] == [(7, "spare"), (LIMITS.threads, None)]
 
 
+def test_groups_are_fitted_by_the_seed_of_nobody_too(made: list[Fake]) -> None:
+    groups: Any = {"all": ("problem", FACTUALS), "none": ("problem", FACTUALS.iloc[:0])}
+    assert len(list(Pool().explain_groups("method", groups, lambda name: (name,), LIMITS))) == 2  # type: ignore[arg-type, return-value]
+    (worker,) = made
+    assert worker.seeded == (None,)
+
+
 def test_a_dead_worker_is_replaced_and_each_problem_fitted(made: list[Fake]) -> None:
     outcomes(problems={7: "one", 8: "two", 9: "two"}, seeds={8: "dies"})
     assert [worker.fits for worker in made] == [["one", "two"], ["two"]]
