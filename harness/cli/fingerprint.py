@@ -68,15 +68,15 @@ def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
 
 
 @functools.cache
-def sources_of(root: Path) -> bytes:
-    """A hash of ``SOURCES`` below a folder.
+def sources_of(root: Path, names: tuple[str, ...] = SOURCES) -> bytes:
+    """A hash of some folders and files below a folder.
 
     Raises
     ------
     FileNotFoundError
         For one that does not exist.
     """
-    return digest_of(*(root / name for name in SOURCES))
+    return digest_of(*(root / name for name in names))
 
 
 def scoring_code(metrics: Iterable[str]) -> str:
@@ -87,16 +87,11 @@ def scoring_code(metrics: Iterable[str]) -> str:
     metrics
         Their dotted names; those whose modules are not imported are left out.
     """
-    digest = hashlib.sha256(_scoring(PACKAGE.parent))
+    digest = hashlib.sha256(sources_of(PACKAGE.parent, SCORING))
     modules = sorted({re.split(r"[.:]\w+$", path)[0] for path in metrics} & {*sys.modules})
     for module in modules:
         digest.update(_plugged(sys.modules[module].__file__ or ""))
     return digest.hexdigest()[:16]
-
-
-@functools.cache
-def _scoring(root: Path) -> bytes:
-    return digest_of(*(root / name for name in SCORING))
 
 
 @functools.lru_cache(maxsize=8)

@@ -208,7 +208,6 @@ AUTHORS_TABLES = tuple(f"{name}_published" for name in BOTH)
 PLACE = "appendix B, on Table 3"
 ROWS = 20  # of Table 3: four data sets, five models
 FACTUALS = 20  # least factuals of a row
-SIDES = ("ours", "published")
 ZERO = 0.05  # at most so much is very close to zero
 
 
@@ -219,7 +218,9 @@ def _either(numbers: Numbers, number: int, measure: str, methods: Sequence[str])
     Validity of CE-OCL in ours is the one that is measured: the one that the authors assign is 1 whatever it returns.
     """
     names = (AUTHORS_TABLES[number], BOTH[number])
-    ours, published = ([wide(numbers, [name], measure, side, FACTUALS) for name in names] for side in SIDES)
+    ours, published = (
+        [wide(numbers, [name], measure, side, FACTUALS) for name in names] for side in ("ours", "published")
+    )
     if measure == "validity":
         measured = wide(numbers, names[:1], "validity_measured", "ours", FACTUALS)
         assigned = ours[0].drop(columns=list(TABLE_2.own), errors="ignore")

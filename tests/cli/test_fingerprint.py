@@ -67,16 +67,16 @@ def test_a_line_of_reports_leaves_it(copied: Path) -> None:
 )
 def test_a_line_that_scores_depend_on_changes_their_hash(copied: Path, file: str) -> None:
     """And none of reports or methods, which stored answers are scored without."""
-    before = fingerprint._scoring(copied)
+    before = sources_of(copied, fingerprint.SCORING)
     for other in ("harness/reports/summary.py", "harness/evaluation/study.py", "methods/nearest.py"):
         with (copied / other).open("a") as source:
             source.write("# one more line\n")
-    fingerprint._scoring.cache_clear()
-    assert fingerprint._scoring(copied) == before
+    sources_of.cache_clear()
+    assert sources_of(copied, fingerprint.SCORING) == before
     with (copied / file).open("a") as source:
         source.write("# one more line\n")
-    fingerprint._scoring.cache_clear()
-    assert fingerprint._scoring(copied) != before
+    sources_of.cache_clear()
+    assert sources_of(copied, fingerprint.SCORING) != before
 
 
 def test_all_that_judges_and_scores_is_in_the_hash_of_scores() -> None:
