@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.cli import plugins
 from harness.cli.process import PACKAGE
-from harness.core.packages import digest_of, version
+from harness.core.packages import brought, digest_of, version
 from harness.data.csv_settings import without_place
 from harness.execution import satisfied
 from harness.execution.task import Task
@@ -96,8 +96,13 @@ def scoring_code(metrics: Iterable[str]) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _plugged(module: str) -> bytes:
-    """A hash of the files that a method of a plug-in is made of; of nothing for our own."""
+    """A hash of the files that a method of a plug-in is made of, and of the libraries' versions that these import; of
+    nothing for our own."""
     digest = hashlib.sha256()
-    for path in plugins.sources(Path(module)):
+    if any(Path(module).is_relative_to(PACKAGE.parent / name) for name in plugins.OURS):
+        return digest.digest()
+    files = plugins.sources(Path(module))
+    for path in files:
         digest.update(path.read_bytes())
+    digest.update(json.dumps(brought(plugins.libraries(files)), sort_keys=True).encode())
     return digest.digest()

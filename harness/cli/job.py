@@ -8,7 +8,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ from harness.core.metric import Metric
 from harness.core.wording import SATISFIED
 from harness.evaluation import checker, export, scoring
 from harness.evaluation.contest import metric_paths, metrics_of
-from harness.evaluation.pace import machine_of, machines_of
+from harness.evaluation.pace import WHOLE, machine_of, machines_of
 from harness.evaluation.study import EQUATIONS, SCORES, read_scores
 from harness.execution.experiment import Workers, run, run_groups
 from harness.execution.pool import Limits, Pool
@@ -133,6 +133,8 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, place: str, la
     stored = StoredRun(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
     if plain["rescore"] and not stored.started:
         raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
+    known = list(read_scores(stored)) if (stored.path / SCORES).is_file() else []
+    _check_weights(plain["optimise"], [*scoring.columns_of(metrics, grouped=bool(plain["group"])), *known])
     identity = {**names, "experiment": folder.name, "fingerprint": fingerprint}
     with stored.locked():
         state, fault = _brought_up_to_date(stored, task, method, metrics, identity, plain, record, title)
@@ -277,6 +279,13 @@ def _score(
     return fault
 
 
+def _check_weights(weights: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a weight of a score that a run has not."""
+    for name in weights:
+        if name not in known:
+            raise HarnessError(f"optimise has {name!r}, which is no score of this run; {choices(name, known)}.")
+
+
 def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     """The weighted sum of means. NaN without questions.
 
@@ -288,9 +297,7 @@ def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     if scores.empty:
         return math.nan
     means = scores.mean(numeric_only=True)
-    for name in weights:
-        if name not in means:
-            raise HarnessError(f"optimise has {name!r}, which is no score of this run; {choices(name, means.index)}.")
+    _check_weights(weights, list(means.index))
     lacking = {name for name in weights if math.isnan(means[name])}
     if any(weights[name] < 0 for name in lacking):
         return -math.inf
@@ -315,11 +322,13 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
     if scores.empty:
         return text
     text += f", coverage {scores['coverage'].mean():.2f}, validity {validity}, "
+    share = math.nan if state == "skipped" else scoring.processor_share(rows)
+    slow = [f"with {share:.0%} of a processor (something else took it, or the method waited)"] if share < WHOLE else []
     if "group/points" not in scores:
         failed = Counter(scoring.reason(row) for row in rows if row["status"] == Status.FAILED)
         said = [f"{failed.total()} answers failed: {why[:SAID]}" for why, _ in failed.most_common(1)]
-        return ", ".join([f"{text}median {digits(scores['seconds'].median(), 2)} s", *said])
+        return ", ".join([f"{text}median {digits(scores['seconds'].median(), 2)} s", *slow, *said])
     groups = scoring.group_table(stored)
     points, gap = groups["points"].mean(), groups["gap"].mean()
     proof = "no bound" if math.isnan(gap) else f"gap {gap:g}"
-    return f"{text}{points:g} points a group, {proof}, {groups['seconds'].mean():.3f} s a group"
+    return ", ".join([f"{text}{points:g} points a group, {proof}, {groups['seconds'].mean():.3f} s a group", *slow])

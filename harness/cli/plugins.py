@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.core.packages import places, plugs
@@ -53,23 +53,30 @@ def sources(module: Path) -> list[Path]:
     return sorted(found)
 
 
+def libraries(files: Iterable[Path]) -> set[str]:
+    """The installed top-level packages that some files import, but for this one."""
+    tops = {parts[0] for path in files for level, parts in _imported(path) if not level}
+    return {top for top in tops - OURS if any(LIBRARIES.intersection(place.parts) for place in places(top))}
+
+
 def _imports(path: Path, module: Path) -> Iterator[Path]:
     """Files that the import statements of a file may mean, whether they exist or not."""
+    for level, parts in _imported(path):
+        yield from _chain(path.parents[level - 1], parts) if level else _absolute(parts, module)
+
+
+def _imported(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """What the import statements of a file name, and how many folders up from the file they begin."""
     try:
         tree = ast.parse(path.read_bytes())
     except SyntaxError:  # of a file that nothing could import either
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _absolute(alias.name.split("."), module)
+            yield from ((0, alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             parts = node.module.split(".") if node.module else []
-            for alias in node.names:
-                if node.level:
-                    yield from _chain(path.parents[node.level - 1], [*parts, alias.name])
-                else:
-                    yield from _absolute([*parts, alias.name], module)
+            yield from ((node.level, [*parts, alias.name]) for alias in node.names)
 
 
 def _absolute(parts: list[str], module: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, packages_distributions, requires
 from importlib.metadata import version as distribution_version
 from pathlib import Path
@@ -74,6 +74,12 @@ def version(name: str) -> str | None:
             return str(told)  # of what is imported already
         brought_by = _distributions().get(name) if places(name) else None
         return distribution_version(brought_by[0]) if brought_by else None
+
+
+def brought(names: Collection[str]) -> dict[str, str]:
+    """The distributions that bring some top-level packages, and their versions."""
+    found = {each for name in names for each in _distributions().get(name, ())} if names else set()
+    return {each: distribution_version(each) for each in found}
 
 
 def plugs() -> list[EntryPoint]:

@@ -296,13 +296,19 @@ def rank_estimates(study: Study, standing: Standing, found: Sequence[Contest]) -
     }
 
 
-def coverages(study: Study) -> dict[str, list[float]]:
-    """By method, its coverage of each task that it takes and that has a question."""
-    covered: dict[str, list[float]] = {entry.method: [] for entry in study.entries if entry.refusal is None}
+def asked(study: Study) -> dict[str, list[Entry]]:
+    """By method, its entries of the tasks that it takes, of those that have a question."""
+    found: dict[str, list[Entry]] = {entry.method: [] for entry in study.entries if entry.refusal is None}
     for entry in study.entries:
         if entry.refusal is None and len(entry.table):
-            covered[entry.method].append(entry.coverage.value)
-    return covered
+            found[entry.method].append(entry)
+    return found
+
+
+def mean_coverage(entries: Sequence[Entry]) -> tuple[Estimate, float]:
+    """The mean coverage of a method over some tasks, with its interval for other people, and the least of them."""
+    covered = [entry.coverage for entry in entries]
+    return statistics.mean_of(covered, [entry.dataset for entry in entries]), min(each.value for each in covered)
 
 
 def too_few(study: Study) -> frozenset[str]:

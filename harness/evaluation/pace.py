@@ -27,6 +27,7 @@ NAMED = 3  # tasks that are listed before "and 2 more"
 METHODS = 3  # behind a factor
 FEWEST = 5  # questions of each of them
 WIDEST = 1.5  # the greatest ratio by the least: methods that differ more make no factor
+WHOLE = 0.8  # of a processor: a run that had less was not alone, or waited
 TIMES = ["seconds", "cpu_seconds", "model_seconds"]  # columns of scores that a factor changes; first, with a limit
 PREFIX = "calibration-"
 
@@ -126,6 +127,30 @@ def _read(path: Path) -> Calibration:
         return made
     except (ValueError, TypeError, LookupError, AttributeError) as fault:
         raise HarnessError(f"{path} is no calibration ({short(fault)}); delete it, and calibrate again.") from fault
+
+
+def disturbed(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Sentences about runs that were timed beside others, and about those that had less than ``WHOLE`` of a processor.
+
+    Parameters
+    ----------
+    runs
+        Method and ``scoring.outcome`` of each.
+    """
+    said = []
+    if count := sum(outcome["timed_beside"] for _, outcome in runs):
+        which = f"{count} of {len(runs)} runs"
+        said.append(f"Seconds of {which} were taken while other factuals or runs went on: they are no fair times.")
+    known = [(method, outcome["share"]) for method, outcome in runs if not math.isnan(outcome["share"])]
+    if few := [(method, share) for method, share in known if share < WHOLE]:
+        counts = [f"{method} {count}" for method, count in Counter(method for method, _ in few).most_common()]
+        least = min(share for _, share in few)
+        said.append(
+            f"{len(few)} of {len(known)} runs had less than {WHOLE:.0%} of a processor while they were asked, the "
+            f"least {least:.0%} ({some(counts, NAMED)}): something else took it, or they waited. Their seconds are too "
+            "long, and limits came early."
+        )
+    return said
 
 
 def scaled(scores: pd.DataFrame, pace: float, limit: float, stopped: Callable[[], Collection[str]]) -> pd.DataFrame:

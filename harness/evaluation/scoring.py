@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -38,6 +38,7 @@ COUNTS = (
 )  # fmt: skip
 SOUND = (ACCEPTED, "late")  # verdicts on counterfactuals that are as claimed, whenever they came
 NEAREST = "nearest/"  # before the name of a metric: of the nearest accepted counterfactual alone
+LEAST_TIMED = 0.2  # seconds: less tells nothing of the share of a processor
 GOWER = Objective((Term("gower"),), costed=False)
 
 
@@ -86,10 +87,17 @@ def score(
         problem = problems[questions[0].factual.index[0]]
         for question, line in zip(questions, measure.of(questions, problem), strict=True):
             table[question.factual.index[0]] |= line
-    columns = ["factual", *COUNTS, *(GROUPED if groups else ()), *measure.columns]
-    scores = pd.DataFrame(table.values(), columns=columns).set_index("factual")
+    columns = columns_of(metrics, grouped=bool(groups))
+    scores = pd.DataFrame(table.values(), columns=["factual", *columns]).set_index("factual")
     measure.raise_faults(scores)
     return scores
+
+
+def columns_of(metrics: Iterable[Metric], *, grouped: bool) -> list[str]:
+    """What ``score`` has of a question. ``grouped``: whether whole groups are asked."""
+    names = {metric.name: metric.over != "returned" for metric in metrics}
+    nearest = [NEAREST + name for name, alone in names.items() if alone]
+    return [*COUNTS, *(GROUPED if grouped else ()), *names, *nearest]
 
 
 def stored_problems(run: StoredRun) -> dict[Any, Problem]:
@@ -148,11 +156,6 @@ class _Measures:
     def __init__(self, metrics: Sequence[Metric], population: str, dataset: str) -> None:
         self.metrics, self.population, self.dataset = metrics, population, dataset
         self.faults: dict[str, str] = {}
-
-    @property
-    def columns(self) -> list[str]:
-        nearest = [NEAREST + metric.name for metric in self.metrics if metric.over != "returned"]
-        return [*(metric.name for metric in self.metrics), *nearest]
 
     def of(self, questions: Sequence[_Judged], problem: Problem) -> list[dict[str, float]]:
         """Each metric of the answers to each question; the questions are of one problem."""
@@ -345,7 +348,7 @@ def outcome(run: StoredRun, without: Collection[Any] = ()) -> dict[str, Any]:
     failure; ``reasons``: why questions have no first answer, and of how many each is said; ``missing``: of all answers
     without a counterfactual, how many ended with which status and why, and ``ended``, by the reason's word alone;
     ``timed_beside``: whether anything was timed
-    beside other factuals or runs, which makes its seconds longer.
+    beside other factuals or runs, which makes its seconds longer; ``share``: ``processor_share``.
     """
     apart = set(map(str, without))
     rows = [row for row in run.rows() if str(row["factual"]) not in apart]
@@ -360,7 +363,19 @@ def outcome(run: StoredRun, without: Collection[Any] = ()) -> dict[str, Any]:
         "missing": dict(Counter(f"{row['status']}: {reason(row)}" for row in rows if row["row"] is None)),
         "ended": dict(Counter(row["reason"] for row in rows if row["row"] is None)),
         "timed_beside": any(row.get("jobs", 1) * row.get("beside", 1) > 1 for row in rows),
+        "share": processor_share(rows),
     }
+
+
+def processor_share(rows: Iterable[Mapping[str, Any]]) -> float:
+    """Processor seconds by seconds, over the questions of a run where both are known (they are not of one that was
+    stopped); NaN where these took less than ``LEAST_TIMED`` together.
+
+    Far below 1, something else took the processor, or the method waited.
+    """
+    known = [row for row in rows if row["ce"] == 1 and row.get("cpu_seconds") is not None]
+    seconds = sum(row["seconds"] for row in known)
+    return float(sum(row["cpu_seconds"] for row in known) / seconds) if seconds >= LEAST_TIMED else math.nan
 
 
 def reason(row: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -99,6 +99,22 @@ def share(answered: np.ndarray) -> Estimate:
     test = stats.binomtest(int(answered.sum()), answered.size)
     interval = test.proportion_ci(1 - LEVEL, method="wilson")
     return Estimate(float(answered.mean()), float(interval.low), float(interval.high), answered.size)
+
+
+def mean_of(estimates: Sequence[Estimate], groups: Sequence[str]) -> Estimate:
+    """The mean of estimates, with an interval from theirs: its ends' distances are squared and added over groups (Zou
+    and Donner, 2008), and within a group, of which the questions are the same, added as they are, which is the widest.
+    """
+
+    def reach(distances: Iterable[float]) -> float:
+        sums = dict.fromkeys(groups, 0.0)
+        for group, distance in zip(groups, distances, strict=True):
+            sums[group] += distance
+        return math.hypot(*sums.values()) / len(estimates)
+
+    value, count = sum(each.value for each in estimates) / len(estimates), sum(each.n for each in estimates)
+    low, high = reach(each.value - each.low for each in estimates), reach(each.high - each.value for each in estimates)
+    return Estimate(value, value - low, value + high, count)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ DATA = {"dataset", *CONSTRAINTS}
 TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals", "desired", "satisfied"}
 ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
 SHOWN = 5  # questions of a sentence
-BESIDE = "Seconds of {} of {} runs were taken while other factuals or runs went on: they are no fair times."
 FAULTS = ("invalid", "incoherent", "not permitted", "late", "beyond its limits", "worse than claimed", "repeated")
 
 
@@ -328,12 +327,11 @@ class Study:
         return "; ".join(texts)
 
     def clocks(self, tasks: Collection[str]) -> list[str]:
-        """Sentences about seconds of some tasks: taken while other factuals or runs went on, or on other machines."""
+        """Sentences about seconds of some tasks: taken beside other work, or on other machines."""
         entries = [entry for entry in self.entries if entry.task in tasks]
-        outcomes = [outcome for entry in entries for outcome in entry.outcomes]
-        count = sum(outcome["timed_beside"] for outcome in outcomes)
+        timed = [(entry.method, outcome) for entry in entries for outcome in entry.outcomes]
         runs = [(e.task, e.method, meta) for e in entries if e.refusal is None for meta in e.metas]
-        return [*([BESIDE.format(count, len(outcomes))] if count else []), *pace.paces(runs, self.calibrations)[1]]
+        return [*pace.disturbed(timed), *pace.paces(runs, self.calibrations)[1]]
 
     def conditions(self, tasks: Collection[str]) -> list[str]:
         """Sentences about methods of some tasks: who sees what others do not, and who is not set alike on all tasks."""

@@ -50,3 +50,13 @@ def test_bad_input_is_one_sentence(command: str, code: int, expected: str, folde
     assert "Traceback" not in text
     assert re.search(pattern, text), text
     assert done.returncode == code, text
+
+
+def test_a_score_that_is_none_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    """A sweep that optimises it would else ask all of its first run for nothing."""
+    done = runner(tmp_path)(*shlex.split(SHORT["B"])[1:], "++optimise.coverge=1")
+    assert (
+        "optimise has 'coverge', which is no score of this run; did you mean 'coverage'?" in done.stdout + done.stderr
+    )
+    assert done.returncode == 1
+    assert not list(tmp_path.rglob("rows.jsonl"))

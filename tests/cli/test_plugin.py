@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 from sklearn.base import ClassifierMixin
 
 from harness import check
-from harness.cli import build, fingerprint, main, process
+from harness.cli import build, fingerprint, main, plugins, process
 from harness.core import packages
 from harness.core.errors import DatasetError, HarnessError
 from harness.data.sources import Source, read_bytes
@@ -181,7 +181,7 @@ def test_what_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_fingerprint_follows_the_source(conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A method's own file and what it imports of its package or of its folder, and nothing else."""
+    """A method's own file and what it imports of its package or of its folder, and no other file."""
     monkeypatch.syspath_prepend(tmp_path)
     package = tmp_path / "site-packages" / "packaged"
     (package / "deep").mkdir(parents=True)
@@ -217,6 +217,25 @@ def test_a_fingerprint_follows_the_source(conf: Path, tmp_path: Path, monkeypatc
         path.write_text(path.read_text() + "# changed\n")
         assert digest(inside) not in before
         before = before[0], digest(inside)
+
+
+def test_a_fingerprint_follows_the_libraries_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that its file or one beside it imports, by the distributions' versions; none of ours, nor of others."""
+    (tmp_path / "mine.py").write_text("import json, helper\nimport harness.core.method\n")
+    (tmp_path / "helper.py").write_text("def f():\n    from sklearn.tree import export_text\n")
+    versions = {"scikit-learn": "1.0", "numpy": "2.0"}
+    monkeypatch.setattr(packages, "distribution_version", versions.__getitem__)
+
+    def digest() -> bytes:
+        fingerprint._plugged.cache_clear()
+        return fingerprint._plugged(str(tmp_path / "mine.py"))
+
+    assert plugins.libraries([tmp_path / "mine.py", tmp_path / "helper.py"]) == {"sklearn"}
+    before = digest()
+    versions["numpy"] = "3.0"
+    assert digest() == before
+    versions["scikit-learn"] = "1.1"
+    assert digest() != before
 
 
 def test_models_of_plug_ins_are_known() -> None:

@@ -383,7 +383,7 @@ def test_who_covers_less_than_half_of_the_best_has_too_few() -> None:
         *(entry("rare", [NAN] * 4, task=task) for task in ("other", "third")),
     )
     expected = {"all": [1.0, 1.0, 1.0], "half": [0.5], "less": [0.25], "mean": [1.0, 0.0], "rare": [1.0, 0.0, 0.0]}
-    assert contest.coverages(found) == expected
+    assert {name: [each.coverage.value for each in own] for name, own in contest.asked(found).items()} == expected
     assert too_few(found) == {"less", "rare"}
 
 

@@ -354,6 +354,17 @@ def test_a_run_is_told_in_counts(asked: Asked) -> None:
     assert told["details"] == [crash.detail]
     assert list(told["reasons"].items()) == [("no more rows", 2), ("crash, KeyError: 'job'", 1), ("time limit", 1)]
     assert told["timed_beside"] is False
+    assert math.isnan(told["share"])
+
+
+def test_the_share_of_a_processor_that_a_run_had() -> None:
+    """Of 3 s 1.5, by first answers whose processor seconds are known; nothing is said of less than .2 s."""
+    kept = [(1.0, 1.0, 1), (2.0, 0.5, 1), (2.0, 2.0, 2), (5.0, None, 1)]
+    rows = [{"seconds": seconds, "cpu_seconds": own, "ce": ce} for seconds, own, ce in kept]
+    assert scoring.processor_share(rows) == pytest.approx(0.5)
+    assert math.isnan(scoring.processor_share(rows[2:]))
+    assert math.isnan(scoring.processor_share([{"seconds": 0.19, "cpu_seconds": 0.01, "ce": 1}]))
+    assert scoring.processor_share([{"seconds": 0.2, "cpu_seconds": 0.05, "ce": 1}]) == pytest.approx(0.25)
 
 
 def test_means_with_their_errors() -> None:

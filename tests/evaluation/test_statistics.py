@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from harness.evaluation import statistics
-from harness.evaluation.statistics import Estimate
+from harness.evaluation.statistics import Estimate, mean_of
 
 NAN = math.nan
 
@@ -278,3 +278,14 @@ def test_pairs_are_compared_only_where_friedmans_test_finds_something() -> None:
     assert found is not None
     assert found.p == pytest.approx(math.exp(-1.4))
     assert (found.pairs == 1.0).all(axis=None)
+
+
+def test_a_mean_of_estimates_is_as_wide_as_the_same_questions_make_it() -> None:
+    """Of one group .2 + .1 below and .4 + .1 above, of another .3 and .1: the root of squares, by three estimates."""
+    parts = [Estimate(0.5, 0.3, 0.9, 10), Estimate(0.7, 0.4, 0.8, 5), Estimate(0.9, 0.8, 1.0, 10)]
+    whole = mean_of(parts, ["a", "b", "a"])
+    assert whole.value == pytest.approx(0.7)
+    assert (whole.low, whole.high, whole.n) == (pytest.approx(0.7 - 0.141421), pytest.approx(0.7 + 0.169967), 25)
+    one = Estimate(0.5, 0.3, 0.9, 10)
+    assert mean_of([one], ["a"]) == Estimate(0.5, 0.3, 0.9, 10)
+    assert math.isnan(mean_of([one, replace(one, low=math.nan, high=math.nan)], ["a", "b"]).low)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing, coverages
+from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing, asked, mean_coverage
 from harness.evaluation.numbers import Numbers
+from harness.evaluation.study import Entry
 from harness.reports.markup import DASH, share
 from harness.reports.page.elements import Column, Names, interval, table
 from harness.reports.stored import measured
@@ -46,23 +48,16 @@ def recommendations(numbers: Numbers, names: Names) -> list[Recommendation]:
 
 
 def _covered(numbers: Numbers) -> dict[str, Markup]:
-    """The coverage of each method in words: with its interval of one task, else the mean and the least of its tasks."""
-    study = numbers.study
-    if len(study.tasks) == 1:
-        return {e.method: Markup("coverage {}").format(interval(e.coverage)) for e in study.of_task(study.tasks[0])}
-    return {name: Markup(_coverage(values)) for name, values in coverages(study).items()}
+    """The coverage of each method in words: the mean over its tasks with its interval, and the least of them."""
+    return {name: _coverage(entries) for name, entries in asked(numbers.study).items()}
 
 
-def _coverage(values: Sequence[float]) -> str:
-    """Mean and least coverage over tasks.
-
-    >>> _coverage([1.0, 0.5]), _coverage([0.75, 0.75]), _coverage([1.0, 0.998])
-    ('coverage 0.75, least 0.50', 'coverage 0.75', 'coverage 0.999, least 0.998')
-    """
-    if not values:
-        return "no question"
-    mean = f"coverage {share(sum(values) / len(values))}"
-    return mean if min(values) == max(values) else f"{mean}, least {share(min(values))}"
+def _coverage(entries: Sequence[Entry]) -> Markup:
+    if not entries:
+        return Markup("no question")
+    mean, least = mean_coverage(entries)
+    text = Markup("coverage {}").format(interval(mean))
+    return text if math.isclose(least, mean.value) else Markup("{}, least {}").format(text, share(least))
 
 
 def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: Mapping[str, Markup]) -> Recommendation:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from harness.evaluation.contest import Contest, Criterion, rank_estimates, standing, too_few
+from harness.evaluation.contest import Contest, Criterion, mean_coverage, rank_estimates, standing, too_few
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Entry, Study
@@ -34,7 +34,6 @@ def board(numbers: Numbers) -> dict[str, Any]:
         "looks": str(names.samples),
         "marks": [{"colour": names.looks[m]["color"], "shape": names.marker(m, 2)} for m in study.methods],
         "faults": study.faults,
-        "clocks": study.clocks(study.tasks),
         "conditions": _unlike(study),
         "provenance": _provenance(study),
         "criteria": {c.name: {"better": c.better, "meaning": meaning(numbers, c)} for c in numbers.criteria},
@@ -107,7 +106,7 @@ def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
         if any(len(entry.table) for entry in entries):
             lines[place] = _line(entries, alone=len(tasks) == 1) | {"few": method in few}
     by = {c.name: ranked for c in numbers.criteria if (ranked := _ranked(numbers, part, c))}
-    return {"tasks": len(tasks), "methods": lines, "by": by}
+    return {"tasks": len(tasks), "methods": lines, "by": by, "clocks": part.clocks(tasks)}
 
 
 def _few(numbers: Numbers, part: Study) -> Collection[str]:
@@ -120,12 +119,12 @@ def _few(numbers: Numbers, part: Study) -> Collection[str]:
 
 def _line(entries: Sequence[Entry], alone: bool) -> dict[str, Any]:
     """What a method comes to by itself, on some tasks or on one alone."""
-    covered = [entry.coverage.value for entry in entries if len(entry.table)]
+    coverage, least = mean_coverage([entry for entry in entries if len(entry.table)])
     setups = [seconds for entry in entries if not math.isnan(seconds := entry.setup[0])]
     line: dict[str, Any] = {
-        "coverage": [_rounded(sum(covered) / len(covered)), None, None],
-        "least": _rounded(min(covered)),
-        "took": len(covered),
+        "coverage": _plain(coverage),
+        "least": _rounded(least),
+        "took": sum(len(entry.table) > 0 for entry in entries),
         "n": sum(len(entry.table) for entry in entries),
         "setup": _rounded(max(setups, default=math.nan)),
         "faults": sum((entry.faults for entry in entries), Counter[str]()),
@@ -133,7 +132,6 @@ def _line(entries: Sequence[Entry], alone: bool) -> dict[str, Any]:
     }
     if alone:
         (entry,) = entries
-        line["coverage"] = _plain(entry.coverage)
         line |= {"filled": _rounded(entry.filled), "validity": _rounded(entry.validity)}
     return line
 

@@ -193,7 +193,7 @@ const site = (() => {
     looks(shown);
     board(shown, view, by, new Set(tasks.flatMap((task) => task.sees.map(([method]) => method))));
     pairs(shown, view?.by[by]);
-    notes(shown, tasks);
+    notes(shown, view, tasks);
     await chart(shown, view, by);
   };
 
@@ -215,7 +215,7 @@ const site = (() => {
     lines.sort((a, b) => apart(a, ranked.tasks) - apart(b, ranked.tasks));
     const single = view?.tasks === 1;
     const plain = (text, key) => ({ text, number: true, cell: (line) => [digits(line[key]), line[key] ?? ""] });
-    const cover = ({ coverage, least }) => (single || least === coverage[0] ? interval(coverage) : `${digits(coverage[0])}, least ${digits(least)}`);
+    const cover = ({ coverage, least }) => (least === coverage[0] ? interval(coverage) : `${interval(coverage)}, least ${digits(least)}`);
     const columns = [
       { text: "method", cell: (line) => [method(shown, line.method, seeing.has(line.method)), shown.methods[line.method]] },
       { text: "coverage", number: true, cell: (line) => [cover(line), line.coverage[0]] },
@@ -322,9 +322,9 @@ const site = (() => {
   }
 
   /** What is left out of the comparison of some tasks and why, what is unlike, and where to go from here. */
-  function notes(shown, tasks) {
+  function notes(shown, view, tasks) {
     const said = shown.faults.map((text) => element("p", {}, element("b", {}, text)));
-    said.push(...[...shown.clocks, ...shown.conditions].map((text) => element("p", {}, text)));
+    said.push(...[...(view?.clocks ?? []), ...shown.conditions].map((text) => element("p", {}, text)));
     if (tasks.some((task) => task.sees.length)) said.push(element("p", { class: "note" }, "* sees what others do not: rows beyond the training data, or structural equations."));
     said.push(...tasks.filter((task) => task.absent).map((task) => element("p", { class: "note" }, `${task.name}: ${task.absent}.`)));
     const listed = (title, found) => (found.length ? element("details", { class: "note" }, element("summary", {}, `${title}: ${found.length}`), ...found.map((text) => element("p", {}, text))) : null);
