@@ -14,7 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from harness.cli.process import SWEEP
 from harness.core.explanation import Reason
 from harness.core.metric import CRITERIA
-from harness.core.wording import changes
+from harness.core.wording import changes, number_of
 from harness.evaluation import export
 from harness.evaluation.contest import SECONDS, Criterion
 from harness.evaluation.numbers import Numbers, numbers_of
@@ -91,7 +91,7 @@ def _note(entry: Entry) -> str:
         return f"**{entry.method}** refuses {entry.task}: {entry.refusal}"
     absent = f", none exists for {entry.impossible}" if entry.impossible else ""
     shares = f"coverage {share(entry.coverage.value)}, validity {share(entry.validity)}"
-    text = f"**{entry.method}** on {entry.task}, {len(entry.table)} questions{absent}: {shares}"
+    text = f"**{entry.method}** on {entry.task}, {number_of(len(entry.table), 'question')}{absent}: {shares}"
     text += f", median {digits(entry.spent())} s."
     return f"{text} It sees what others do not: {', '.join(entry.sees)}." if entry.sees else text
 
@@ -111,6 +111,7 @@ def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:
     for name, estimate in named.items():
         logged |= {f"interval/{name}_low": estimate.low, f"interval/{name}_high": estimate.high}
         logged[f"n/{name}"] = estimate.n
+    logged |= {f"n/{name}": own[name].n for name in ("cpu_seconds", "model_seconds") if name in own}
     ended = entry.counted("ended")
     logged |= {f"ended/{reason}".replace(" ", "_"): float(ended[reason]) for reason in Reason}
     return {UNNAMED.sub("_", name): value for name, value in logged.items()}

@@ -48,6 +48,15 @@ def some(values: Iterable[object], most: int) -> str:
     return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
+def number_of(count: int, what: str) -> str:
+    """A number of things in words.
+
+    >>> number_of(1, "factual"), number_of(2, "factual")
+    ('1 factual', '2 factuals')
+    """
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def scored(classifier: Classifier, frame: pd.DataFrame, targets: Sequence[Target]) -> list[tuple[float, Any]]:
     """Score and prediction of each decoded row.
 

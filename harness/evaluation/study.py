@@ -337,6 +337,8 @@ class Study:
         """Sentences about methods of some tasks: who sees what others do not, and who is not set alike on all tasks."""
         took = [entry for entry in self.entries if entry.task in tasks and entry.refusal is None]
         seen = [f"{e.task}: {e.method} sees what others do not: {what}." for e in took if (what := self.more(e))]
+        if any((meta.get("scored") or {}).get("population") == "returned" for e in took for meta in e.metas):
+            seen.append("Means of some runs are over all that was returned, accepted or not (population=returned).")
         for method in dict.fromkeys(entry.method for entry in took):
             plain = [settings(entry.metas[0]) for entry in took if entry.method == method]
             shared = set.intersection(*map(set, plain))  # an earlier version may have lacked others

@@ -107,7 +107,10 @@ def bare(width: float, height: float) -> tuple[Figure, Axes]:
 
 def legend_below(figure: Figure, axes: Any, columns: int | None = None, size: float = 9) -> None:
     """Put one legend below all panels, with every label of any panel once."""
-    known = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    known: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            known.setdefault(label, handle)
     look = {"ncols": len(known) if columns is None else columns, "frameon": False, "fontsize": size}
     figure.legend(known.values(), known.keys(), loc="outside lower center", **look)
 

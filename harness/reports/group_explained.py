@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from harness.core.explanation import GroupExplanation, Status
-from harness.core.wording import target_text
+from harness.core.wording import number_of, target_text
 from harness.evaluation.checker import ACCEPTED
-from harness.reports.groups import counted, explanation_text, line_count
+from harness.reports.groups import counted, explanation_text
 from harness.reports.person import Explained
 
 
@@ -44,12 +44,12 @@ class GroupExplained:
 
     def __str__(self) -> str:
         first = next(iter(self.people.values())).context
-        count = line_count(len(self.people), "person").replace("persons", "people")
+        count = number_of(len(self.people), "person").replace("persons", "people")
         head = f"{count}, wanted {target_text(first.problem.target)}: "
         if not self.found.points:
             return "\n\n".join([f"{head}{(self.detail or str(self.found.status)).rstrip('.')}.", *self._left_out()])
         proven = ", proven the fewest" if self.found.status is Status.OPTIMAL and not self._faults() else ""
-        parts = [f"{head}{line_count(len(self.found.points), 'counterfactual')}{proven}."]
+        parts = [f"{head}{number_of(len(self.found.points), 'counterfactual')}{proven}."]
         for place, point in enumerate(self.found.points):
             members = pd.concat([self.people[one].context.factual for one in self.found.members(place)])
             changed, features = self.found.changed[place], first.problem.space.features

@@ -13,7 +13,7 @@ import pandas as pd
 
 from harness.core.gaps import MISSED, missing, same
 from harness.core.space import Feature
-from harness.core.wording import number, some, target_text
+from harness.core.wording import number, number_of, some, target_text
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.scoring import group_table
 from harness.reports import markup
@@ -56,30 +56,21 @@ def write(run: StoredRun, divide: Sequence[str]) -> str:
 
 
 def _heading(numbers: pd.Series, line: Mapping[str, Any], wanted: str) -> str:
-    who = f"{line_count(len(line['factuals']), 'factual')}, wanted {wanted}"
+    who = f"{number_of(len(line['factuals']), 'factual')}, wanted {wanted}"
     if not line["points"]:
         return f"{who}: {line['status']}, {_last(line['detail']) or 'no explanation'}"
-    how = f"{who}: {line_count(len(line['points']), 'explanation')}"
+    how = f"{who}: {number_of(len(line['points']), 'explanation')}"
     if line["status"] == "OPTIMAL":
         how += ", proven the fewest" if numbers["optimal"] else ", called the fewest"
     elif line["bound"] is not None:
         how += f", at least {number(numbers['points'] - numbers['gap'])} are needed"
     if not math.isnan(numbers["total_change"]):
-        how += f"; {line_count(int(numbers['total_change']), 'change')} in all"
+        how += f"; {number_of(int(numbers['total_change']), 'change')} in all"
         if numbers["least_change"]:
             how += ", proven the least"
         elif numbers["total_change_bound"] > 0:
             how += f", at least {number(numbers['total_change_bound'])} with as few"
     return f"{how}; {line['seconds']:.2f} s"
-
-
-def line_count(count: int, what: str) -> str:
-    """A number of things in words.
-
-    >>> line_count(1, "factual"), line_count(2, "factual")
-    ('1 factual', '2 factuals')
-    """
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def explanation_text(
@@ -96,7 +87,7 @@ def explanation_text(
         already = f"; {stay} already there" if stay else ""
         says.append(f"{name} to {text[name](values[name])} (from {counted(before)}{already})")
     alike = [f"{name} {text[name](values[name])}" for name in order if name not in changed]
-    who = f"{point + 1}. {line_count(len(members), 'factual')} ({some(members.index, LISTED)})"
+    who = f"{point + 1}. {number_of(len(members), 'factual')} ({some(members.index, LISTED)})"
     return _wrapped(f"{who}: change {', '.join(says)}.") + (
         "\n" + _wrapped(f"Alike in {some(alike, LISTED)}.", indent="   ") if alike else ""
     )
@@ -107,11 +98,9 @@ def _without(line: Mapping[str, Any], point_of: Mapping[Any, int]) -> list[str]:
     left = [factual for factual in line["factuals"] if factual not in point_of and factual not in lost]
     sentences = []
     if lost:
-        sentences.append(_wrapped(f"Uncoverable, proven: {line_count(len(lost), 'factual')} ({some(lost, LISTED)})."))
+        sentences.append(_wrapped(f"Uncoverable, proven: {number_of(len(lost), 'factual')} ({some(lost, LISTED)})."))
     if left and line["points"]:
-        sentences.append(
-            _wrapped(f"Without an explanation: {line_count(len(left), 'factual')} ({some(left, LISTED)}).")
-        )
+        sentences.append(_wrapped(f"Without an explanation: {number_of(len(left), 'factual')} ({some(left, LISTED)})."))
     return sentences
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.core.wording import number_of
 from harness.evaluation.contest import criteria_of
 from harness.evaluation.study import Study
 from harness.reports.markup import ARROWS
@@ -22,6 +23,6 @@ def keep(study: Study, folder: Path) -> None:
     named = "; ".join(f"{len(names)} {kind}: {', '.join(names)}" for kind, names in lists.items())
     criteria = criteria_of(study.runs)
     arrows = {criterion.name: ARROWS[criterion.better] for criterion in criteria}
-    note = f"**{study.name}**: {len(study.runs)} runs, {len(study.tasks)} tasks; {named}."
+    note = f"**{study.name}**: {number_of(len(study.runs), 'run')}, {number_of(len(study.tasks), 'task')}; {named}."
     with mlflow.alone(folder):  # of two sweeps that end together, each would make the study's run
         mlflow.log_study(study.name, note, files, arrows)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from harness.core.explanation import Status
 from harness.core.metric import CRITERIA, Metric
-from harness.core.wording import minimised, objective_text
+from harness.core.wording import minimised, number_of, objective_text
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.contest import SECONDS, Contest
 from harness.evaluation.numbers import Numbers
@@ -35,7 +35,7 @@ NOTES = (
     "last ranks. *objective*: what is minimised, as the checker finds it, averaged over the accepted counterfactuals "
     "that all methods which minimise the same have; in brackets how many these are.",
 )
-OTHERS = "Means of the models' means, of methods of which it was computed on all models: {}."
+OTHERS = "Means of the models' means, of methods that have one on every model on which any has: {}."
 TITLE = "Methods by models"
 INTERVAL = "proximity"  # the criterion that a paper's table shows with its interval
 PRINTED = (INTERVAL, "sparsity", "plausibility", "robustness")  # and the others that it shows
@@ -93,9 +93,9 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
         if len(set(values) - {DASH}) > 1:
             columns[f"{heading} {ARROWS[metric.better]}"] = values
             own.append(heading)
-        else:
-            have = " that have one" if DASH in values and set(values) != {DASH} else ""
-            parts.append(f"Of all methods{have}, {heading} is {next((v for v in values if v != DASH), DASH)}.")
+        elif set(values) - {DASH}:
+            have = " that have one" if DASH in values else ""
+            parts.append(f"Of all methods{have}, {heading} is {next(v for v in values if v != DASH)}.")
     if own and not alone:
         parts.append(f"Of {', '.join(own)}: each method's own means, over all that are accepted of it.")
     return Tabular(" ".join(parts), list(columns), list(zip(*columns.values(), strict=True)))
@@ -112,7 +112,7 @@ def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bo
     """What a reader of the table has to know, in sentences."""
     entries, refused = numbers.study.of_task(task), [e for e in numbers.study.refused if e.task == task]
     asked = max((len(entry.table) for entry in entries), default=0)
-    parts = [f"`{task}`: {asked} questions. Coverage: the share with an accepted counterfactual."]
+    parts = [f"`{task}`: {number_of(asked, 'question')}. Coverage: the share with an accepted counterfactual."]
     enough, few = ([c for c in contests if c.common.enough is sort] for sort in (True, False))
     if alone:
         parts.append("Means are of the nearest accepted counterfactual, over the questions that it answers.")
@@ -148,7 +148,7 @@ def failures(study: Study, tasks: Collection[str]) -> list[str]:
         missing = entry.counted("missing")
         if failed := Counter({what: n for what, n in missing.items() if what.startswith(f"{Status.FAILED}: ")}):
             ((why, _),) = failed.most_common(1)
-            count = f"{failed.total()} answer{'s' * (failed.total() != 1)}"
+            count = number_of(failed.total(), "answer")
             said.append(f"{entry.task}: {entry.method} failed to give {count} ({why.partition(': ')[2]}).")
     return said
 
@@ -178,12 +178,13 @@ def _block(numbers: Numbers, dataset: str) -> str:
     objectives, body = _objectives(entries), []
     ranks = {name: found.ranks for name, found in numbers.standings.items() if name in named}
     ranks = {name: table for name, table in ranks.items() if dataset in table.index}
+    defined = {m.name: {e.task for e in entries if not math.isnan(_own(e, m.name))} for m in further.values()}
     for method in dict.fromkeys(entry.method for entry in entries):
         mine = {entry.task: entry for entry in entries if entry.method == method}
         took = [entry for entry in mine.values() if entry.refusal is None]
         ends = [number(max((s for e in took if not math.isnan(s := e.setup[0])), default=math.nan), 2)]
         ends += [number(table.loc[dataset].get(method, math.nan), 2) for table in ranks.values()]
-        ends += [figure(_mean(took, metric.name)) for metric in further.values()]
+        ends += [figure(_mean(took, name, known)) for name, known in defined.items()]
         ends += [objectives.get(method, DASH)] if objectives else []
         body.append([f"`{method}`", *(_text(mine.get(task)) for task in tasks), *ends])
     models = [task.removeprefix(f"{dataset} / ") for task in tasks]
@@ -191,12 +192,15 @@ def _block(numbers: Numbers, dataset: str) -> str:
     return markdown(head, body)
 
 
-def _mean(took: Sequence[Entry], metric: str) -> float:
-    """The mean over models of a metric that was computed of all that the method takes."""
-    values = [entry.mean(metric).value for entry in took if len(entry.table)]
-    known = [value for value in values if not math.isnan(value)]
-    whole = all(metric in entry.table for entry in took)
-    return float(np.mean(known)) if known and whole else math.nan
+def _mean(took: Sequence[Entry], metric: str, defined: Collection[str]) -> float:
+    """The mean over models of a metric that the method has on each of those that it takes, of the ``defined`` ones."""
+    values = [_own(entry, metric) for entry in took if entry.task in defined]
+    return float(np.mean(values)) if values else math.nan
+
+
+def _own(entry: Entry, metric: str) -> float:
+    """The mean over the questions of which there is a value; NaN of none."""
+    return float(entry.table[metric].mean()) if metric in entry.table else math.nan
 
 
 def _text(entry: Entry | None) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from harness.core.errors import HarnessError, short
+from harness.core.wording import number_of
 from harness.reports import figures, markup, registry, stored
 from harness.reports.claim import FAILS, HOLDS, OPEN, Numbers, decided
 from harness.reports.comparison import printed_at
@@ -340,7 +341,7 @@ def _extent(found: Sequence[StoredRun], asked: int) -> str:
     }
     words = [f"{name}: {', '.join(map(str, dict.fromkeys(values)))}" for name, values in listed.items()]
     words += [f"factuals behind a published number: {asked}"] if asked > 1 else []
-    return f"{len(found)} runs. " + "; ".join(words) + "."
+    return f"{number_of(len(found), 'run')}. " + "; ".join(words) + "."
 
 
 def _tallied(values: Iterable[Any]) -> list[str]:

@@ -29,7 +29,7 @@ AXES = {
     "features": "features",
     "units": "ReLUs",
     "points": "rows that a hull is of",
-    "people": "people asked at once",
+    "people": "people asked at once; seconds are of all",
 }
 MEASURES = {"seconds": "seconds a question", "memory": "memory of the process, MiB", "proven": "share proven"}
 BESIDE = 3  # axes, before the next go below
@@ -148,7 +148,9 @@ def scaling(found: Sequence[StoredRun]) -> Figure:
         column[-1].set_xlabel(AXES[axis], fontsize=8)
     for panel in panels[-len(measures) :, (len(axes_shown) - 1) % columns + 1 :].ravel():
         panel.set_axis_off()
-    text = "How cost grows: geometric means over data sets; ^ is the fitted power of what lies below"
+    text = (
+        "How cost grows: geometric means over data sets, of shares plain ones; ^ is the fitted power of what lies below"
+    )
     figure.suptitle(text, fontsize=9)
     legend_below(figure, panels.ravel(), columns=min(len(looks), 3), size=8)
     return figure

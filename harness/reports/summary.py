@@ -94,7 +94,7 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
     """One row an entry: what is reported of it whatever others do."""
     shown = headings(numbers.metrics.values(), "summary", OWN)
     frame = pd.DataFrame(
-        line_of(entry) | _of_ended(entry) | {heading: entry.mean(metric.name) for heading, metric in shown.items()}
+        line_of(entry) | of_ended(entry) | {heading: entry.mean(metric.name) for heading, metric in shown.items()}
         for entry in numbers.study.entries
         if entry.task in tasks and entry.refusal is None
     ).map(_rounded)
@@ -105,7 +105,7 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
     return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns="seeds", errors="ignore")
 
 
-def _of_ended(entry: Entry) -> dict[str, Estimate]:
+def of_ended(entry: Entry) -> dict[str, Estimate]:
     """What is not known of questions that were stopped, each with the number of those of which it is."""
     known = numbers_of(entry, ())
     return {heading: known[name] for heading, name in ENDED.items()}

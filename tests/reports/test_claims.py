@@ -396,6 +396,7 @@ def test_what_makes_algorithm_1_slower(more: float, word: str) -> None:
         | {
             "paper_algorithm_mean": more if rho > 0.01 else 4.0,
             "paper_algorithm_iterations": more if table > 1 else 4.0,
+            "paper_algorithm_stopped": 0.0,
         }
         for table in (1, 2)
         for spec in range(54)
@@ -408,6 +409,20 @@ def test_what_makes_algorithm_1_slower(more: float, word: str) -> None:
         same = 108 if more == 4.0 else 0
         assert text == f"more in {108 if word == HOLDS else 0}, as many in {same} of 108 models"
         assert decided(CLAIMS[name], {"robust_table1": numbers["robust_table1"]})[0] == OPEN
+
+
+def test_means_of_those_whom_the_clock_left_say_nothing_of_algorithm_1() -> None:
+    """At the larger radius and in balls it ends for the easiest alone, and so looks faster on one of two models."""
+    columns = ("paper_algorithm_mean", "paper_algorithm_iterations", "paper_algorithm_stopped")
+    kept = {("a", 0): (1.0, 1.0, 0.0), ("a", 1): (2.0, 2.0, 0.0), ("b", 0): (9.0, 9.0, 0.0), ("b", 1): (1.0, 1.0, 3.0)}
+    for name, along in (("robust_larger", "rho"), ("robust_ball", "table")):
+        lines = [
+            {"table": 1, "rho": 0.01, "dataset": "d", "model": model, "spec": "5", along: place + 1}
+            | dict(zip(columns, values, strict=True))
+            for (model, place), values in kept.items()
+        ]
+        found = CLAIMS[name].decide({"robust_table1": pd.DataFrame(lines)})
+        assert found.text == "more in 1, as many in 0 of 1 models"
 
 
 @pytest.mark.parametrize(("first", "holds"), [(2.0, True), (1.4, False), (3.1, False)])

@@ -104,6 +104,22 @@ def test_the_front_is_what_nothing_beats() -> None:
         assert beaten != (i in front.index)
 
 
+def test_methods_of_other_people_or_numbers_are_not_said_to_be_asked_alike() -> None:
+    """One method of a model about twelve people, the other about four, makes two tasks of it."""
+
+    def alike(*asked: tuple[str, float, int]) -> bool:
+        metas = [{"config": {"time_limit": limit}, "n_counterfactuals": count} for _, limit, count in asked]
+        entries = [SimpleNamespace(dataset="d", model="m", metas=[meta]) for meta in metas]
+        tasks = list(dict.fromkeys(task for task, *_ in asked))
+        study: Any = SimpleNamespace(entries=entries, datasets=["d"], tasks=tasks, faults=())
+        return page._alike(study)
+
+    assert alike(("d / m", 5, 1), ("d / m", 5, 1))
+    assert not alike(("d / m (n_factuals=12)", 5, 1), ("d / m (n_factuals=4)", 5, 1))
+    assert not alike(("d / m", 5, 1), ("d / m", 9, 1))
+    assert not alike(("d / m", 5, 1), ("d / m", 5, 3))
+
+
 def test_no_two_methods_look_alike() -> None:
     """Of 96 by colour and marker; of 32 by colour and dash."""
     looks = list(charts.look([str(number) for number in range(96)]).values())
@@ -242,6 +258,18 @@ def test_people_without_a_counterfactual_were_asked(tmp_path: Path) -> None:
     read_scores(run).assign(impossible=[0.0, 1.0]).to_csv(run.path / SCORES)
     shown = Page(f"<h2>The question</h2>{page._question(Study.of(tmp_path))}")
     assert shown.table("The question", "wanted")["loans"]["people asked"] == "2"
+
+
+def test_processor_seconds_say_of_how_many_questions_they_are(tmp_path: Path) -> None:
+    """One of two was stopped: what it took of the processor is not known."""
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED] * 2)
+    for known, text in (([0.5, NAN], "0.5 (1)"), ([0.5, 0.5], "0.5"), ([NAN, NAN], "–")):
+        read_scores(run).assign(cpu_seconds=known).to_csv(run.path / SCORES)
+        numbers = Numbers(Study.of(tmp_path))
+        (row,) = (
+            Page(f"<h2>x</h2>{page._alone(numbers, numbers.study.tasks[0], elements.Names(['ours']))}").tables[0].rows
+        )
+        assert row["cpu_s"] == text
 
 
 def test_numbers_have_three_decimals() -> None:
@@ -470,6 +498,22 @@ def test_each_cell_of_ranks_is_at_its_method() -> None:
     assert [label.get_text() for label in axis.get_yticklabels()] == ["a", "b"]
     assert {text.get_text(): text.get_position() for text in axis.texts} == {"0.25": (0, 0), "0.75": (0, 1)}
     assert axis.get_ylim() == (1.5, -0.5)
+
+
+def test_who_does_not_compare_stands_below_the_line() -> None:
+    """However good the ranks; above it the order is by what all there have a rank in, as diversity is not of c."""
+    near = pd.DataFrame({"b": [0.5], "a": [0.6], "some": [0.1], "few": [0.0], "c": [0.4]})
+    wide = pd.DataFrame({"b": [0.9], "a": [0.0], "some": [0.2], "few": [0.1]})
+    standings = {
+        name: Standing(Criterion(name, name, "lower"), ranks, None, {}, frozenset())
+        for name, ranks in (("near", near), ("wide", wide))
+    }
+    remarks = {"some": "1 of 2 tasks", "few": "answers too few", "none": "answers too few"}
+    (axis,) = charts.heat(standings, charts.look([*near]), remarks).axes
+    labels = [label.get_text().replace("\n", "") for label in axis.get_yticklabels()]
+    assert labels == ["c", "b", "a", "few, answers too few", "some, 1 of 2 tasks"]
+    assert [line.get_ydata()[0] for line in axis.get_lines() if len(line.get_xdata()) == 2] == [2.5]
+    assert {text.get_text(): text.get_position()[1] for text in axis.texts}["0.40"] == 0
 
 
 def test_one_person_is_told_what_is_wrong() -> None:

@@ -372,6 +372,14 @@ def test_a_papers_table_has_the_faults_of_its_own_task(tmp_path: Path) -> None:
     assert ["no objective is below" in caption for caption in captions] == [False, True]
 
 
+def test_means_of_what_is_not_accepted_are_said(made: Made, tmp_path: Path) -> None:
+    for method, population in (("one", "accepted"), ("two", "returned")):
+        run = made(method)
+        run.update(scored={"population": population})
+        said = Study.of(tmp_path).conditions(Study.of(tmp_path).tasks)
+        assert ["population=returned" in text for text in said] == [True] * (population == "returned")
+
+
 def test_who_is_not_set_alike_on_all_tasks_is_said(tmp_path: Path) -> None:
     for dataset, alpha in (("a", 0), ("b", 1)):
         for method in ("one", "two"):
@@ -498,7 +506,7 @@ def test_the_slowest_set_up_that_is_known_stands_in_the_table(
 ) -> None:
     """A run that does not tell its own takes nothing from the others, whichever comes first; no share becomes 1."""
     monkeypatch.setattr(overviews, "_further", lambda numbers: {"share": SimpleNamespace(name="m.share")})
-    monkeypatch.setattr(overviews, "_mean", lambda took, metric: {"m.share": 0.9996}[metric])
+    monkeypatch.setattr(overviews, "_mean", lambda took, metric, known: {"m.share": 0.9996}[metric])
     for place, method in enumerate(("early", "late", "never")):
         for model, known in (("lr", place == 0), ("mlp", True), ("rf", place == 1)):
             run = made(method, model=model)
@@ -507,6 +515,23 @@ def test_the_slowest_set_up_that_is_known_stands_in_the_table(
     head, *rows = cells(overviews._block(Numbers(Study.of(tmp_path)), "toy"))
     told = {row[0]: (row[head.index("set-up s")], row[head.index("share")]) for row in rows}
     assert told == {"`early`": ("2.50", "0.999"), "`late`": ("2.50", "0.999"), "`never`": ("–", "0.999")}
+
+
+def test_a_mean_over_models_is_of_each_on_which_anybody_has_one() -> None:
+    """Who has none on the forest has no mean, nor who has one there alone; of the network nobody has, and who refuses
+    the forest is not asked about it."""
+    nan = math.nan
+    known = {"tree": [0.2, 0.4], "forest": [0.6, nan], "net": [nan], "no tree": [nan], "no forest": [nan]}
+
+    def mean(*models: str) -> float:
+        took: Any = [SimpleNamespace(task=m.removeprefix("no "), table=pd.DataFrame({"m": known[m]})) for m in models]
+        return overviews._mean(took, "m", {"tree", "forest"})
+
+    assert mean("tree", "forest", "net") == pytest.approx(0.45)
+    assert mean("tree", "net") == pytest.approx(0.3)
+    for models in (("tree", "no forest"), ("no tree", "forest"), ("net",)):
+        assert math.isnan(mean(*models)), models
+    assert math.isnan(overviews._own(SimpleNamespace(table=pd.DataFrame()), "m"))  # type: ignore[arg-type]
 
 
 def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
@@ -527,7 +552,7 @@ def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
     assert set(logged) == {"e", "0", "1"}
     for name, note, metrics in (logged["0"], logged["1"]):
         assert name.startswith("loans/tree/lucky, seed ")
-        assert "1 questions, none exists for 1: coverage 1.00" in note
+        assert "1 question, none exists for 1: coverage 1.00" in note
         assert (metrics["coverage"], metrics["more/none_exists"], metrics["n/coverage"]) == (1.0, 1.0, 1)
     said = "loans / tree: none exists for 1 question (1), which are counted apart: proof, all is settled."
     assert said in overview(numbers)[0]

@@ -23,31 +23,45 @@ from harness.reports.survival import measured
 from metrics import _example as loans
 
 NAN = math.nan
-PATHS = ["metrics.proximity.gower", *(f"metrics.retraining.{name}" for name in ("seeds", "bootstrap", "later"))]
+KINDS = ("seeds", "bootstrap", "later")
+PATHS = ["metrics.proximity.gower", *(f"metrics.retraining.{name}" for name in KINDS)]
 # By model and method, a question a column: its distance, the share of other seeds, of bootstrap samples, of later rows.
 SCORES = {
     ("tree", "near"): ([0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 0.0, 0.5], [0.25, 0.75, 0.5, 0.5], [NAN] * 4),
     ("tree", "far"): ([0.6, NAN, NAN, NAN], [1.0, NAN, NAN, NAN], [0.9, NAN, NAN, NAN], [NAN] * 4),
     ("tree", "silent"): ([NAN] * 4, [NAN] * 4, [NAN] * 4, [NAN] * 4),
     ("net", "near"): ([0.5] * 4, [0.8] * 4, [0.3] * 4, [0.1] * 4),
+    ("forest", "near"): ([0.1] * 10 + [0.7] * 2, [0.5] * 10 + [1.0] * 2, [0.5] * 10 + [1.0] * 2, [NAN] * 12),
+    ("forest", "far"): ([0.2] * 10 + [NAN] * 2, [0.4] * 10 + [NAN] * 2, [0.6] * 10 + [NAN] * 2, [NAN] * 12),
+    ("forest", "silent"): ([0.05] + [NAN] * 11, [0.9] + [NAN] * 11, [0.9] + [NAN] * 11, [NAN] * 12),
 }
+# Of the tree the means of the kinds are .5 and .5; then 1 and .9; of the net .8, .3 and .1. Ten people of the forest
+# have two answers, one of .5 and .5, the other of .4 and .6.
+COLUMNS = ("task", "method", "distance", "kept", "least", "most", "few", "common", "n")
 EXPECTED = [
-    # the means of the kinds are 0.5 and 0.5; then 1.0 and 0.9; then 0.8, 0.3 and 0.1
-    {"task": "loans / tree", "method": "near", "distance": 0.25, "kept": 0.5, "least": 0.5, "most": 0.5, "few": False},
-    {"task": "loans / tree", "method": "far", "distance": 0.6, "kept": 0.95, "least": 0.9, "most": 1.0, "few": True},
-    {"task": "loans / net", "method": "near", "distance": 0.5, "kept": 0.4, "least": 0.1, "most": 0.8, "few": False},
+    dict(zip(COLUMNS, row, strict=True))
+    for row in (
+        ("loans / tree", "near", 0.25, 0.5, 0.5, 0.5, False, False, 4),
+        ("loans / tree", "far", 0.6, 0.95, 0.9, 1.0, True, False, 1),
+        ("loans / net", "near", 0.5, 0.4, 0.1, 0.8, False, False, 4),
+        ("loans / forest", "near", 0.1, 0.5, 0.5, 0.5, False, True, 10),
+        ("loans / forest", "far", 0.2, 0.5, 0.4, 0.6, False, True, 10),
+        ("loans / forest", "silent", 0.05, 0.9, 0.9, 0.9, True, False, 1),
+    )
 ]
+OWN = "each method's own people, 4"
+PEOPLE = {"tree": OWN, "net": OWN, "forest": "the 10 people that all answer"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three methods on a tree, one of them on a network, too: of four people, whose scores are those above."""
+    """Three methods on a tree and a forest, one of them on a network, too, of people whose scores are those above."""
     for number, ((model, method), columns) in enumerate(SCORES.items()):
         answers = [None if math.isnan(value) else GRANTED for value in columns[0]]
         named = {"model": model, "method": method, "fingerprint": str(number), "paths": PATHS}
         run = started(tmp_path, loans.problem, loans.factual, answers, **named)
         scores = pd.read_csv(run.path / "scores.csv", index_col="factual")
-        names = ("distance/gower", "retraining/seeds", "retraining/bootstrap", "retraining/later")
+        names = [f"nearest/{name}" for name in ("distance/gower", *(f"retraining/{kind}" for kind in KINDS))]
         scores.assign(**dict(zip(names, columns, strict=True))).to_csv(run.path / "scores.csv")
     return tmp_path
 
@@ -69,9 +83,9 @@ def test_the_figure_shows_them(folder: Path) -> None:
     assert 0 <= title.get_window_extent().x0 < title.get_window_extent().x1 <= figure.bbox.x1
     looks = look(Study.of(folder).methods)
     panels = {axis.get_title(): axis for axis in figure.axes if axis.get_title()}
-    assert panels.keys() == {row["task"] for row in EXPECTED}
+    assert panels.keys() == {f"loans / {model}\n{people}" for model, people in PEOPLE.items()}
     for task, axis in panels.items():
-        expected = {row["method"]: row for row in EXPECTED if row["task"] == task}
+        expected = {row["method"]: row for row in EXPECTED if row["task"] == task.partition("\n")[0]}
         assert {str(marker.get_label()) for marker in axis.collections} == expected.keys()
         for marker, line in zip(axis.collections, axis.get_lines(), strict=True):
             row = expected[str(marker.get_label())]

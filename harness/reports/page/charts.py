@@ -230,11 +230,21 @@ def critical(standing: Standing, looks: Looks) -> Figure:
     return figure
 
 
-def heat(standings: Mapping[str, Standing], looks: Looks) -> Figure:
-    """Methods × criteria, each cell the mean normalised rank; dark is good."""
+def heat(
+    standings: Mapping[str, Standing], looks: Looks, remarks: Mapping[str, str] = types.MappingProxyType({})
+) -> Figure:
+    """Methods × criteria, each cell the mean normalised rank; dark is good.
+
+    Best first by the criteria that all of them have a rank in; below a line, in the same order, methods with a remark,
+    which do not compare with the others.
+    """
     table = pd.DataFrame({name: standing.mean_ranks for name, standing in standings.items()})
-    table = table.loc[best_first(table.T).index]
-    figure = blank(COLUMN, _row_height(map(str, table.index)) * len(table) + 0.75)
+    remarked = table.index.isin(list(remarks))
+    parts = [part for part in (table.loc[~remarked], table.loc[remarked]) if len(part)]
+    shared = parts[0].dropna(axis=1).columns
+    table = pd.concat([part.loc[best_first(part[shared if len(shared) else part.columns].T).index] for part in parts])
+    labels = [f"{name}, {remarks[name]}" if name in remarks else str(name) for name in table.index]
+    figure = blank(COLUMN, _row_height(labels) * len(table) + 0.75)
     axis = figure.subplots()
     axis.imshow(table.to_numpy(), cmap="cividis", vmin=0, vmax=1, aspect="auto")
     axis.set_xticks(
@@ -242,7 +252,9 @@ def heat(standings: Mapping[str, Standing], looks: Looks) -> Figure:
     )
     axis.tick_params(length=0)
     axis.xaxis.tick_top()
-    _name_rows(axis, [str(name) for name in table.index], looks)
+    _name_rows(axis, (names := list(map(str, table.index))), looks, told=dict(zip(names, labels, strict=True)))
+    if len(parts) > 1:
+        axis.axhline(len(parts[0]) - 0.5, color="white", lw=3.0)
     for (i, j), value in np.ndenumerate(table.to_numpy()):
         shade = "white" if value < 0.55 else "black"
         text = "–" if np.isnan(value) else f"{value:.2f}"

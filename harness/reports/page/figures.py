@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from harness.evaluation.checker import ACCEPTED
+from harness.evaluation.contest import too_few
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry, Study
 from harness.reports import stored
@@ -62,6 +64,14 @@ def write(numbers: Numbers, folder: Path) -> list[Shown]:
     return found
 
 
+def _remarks(study: Study) -> dict[str, str]:
+    """By method, why its mean ranks do not compare with those of the others, where they do not."""
+    tasks = len(study.tasks)
+    took = Counter(entry.method for entry in study.entries if entry.refusal is None)
+    some = {method: f"{took[method]} of {tasks} tasks" for method in study.methods if took[method] < tasks}
+    return some | dict.fromkeys(sorted(too_few(study)), "answers too few")
+
+
 def plans(numbers: Numbers) -> Iterator[Plan]:
     """The figures of a study, in the order of the page."""
     study, looks = numbers.study, charts.look(numbers.study.methods)
@@ -69,7 +79,9 @@ def plans(numbers: Numbers) -> Iterator[Plan]:
     several = len(study.methods) > 1
     if several and any(len(standing.mean_ranks) for standing in numbers.standings.values()):
         text = f"Mean normalised rank{' over data sets' * (len(study.datasets) > 1)}: 0 is best, 1 last."
-        yield Plan("ranks", "Methods by criterion", text, lambda: charts.heat(numbers.standings, looks))
+        remarks = _remarks(study)
+        text += " Below the line: over the tasks that the method takes, or of who answers too few." * bool(remarks)
+        yield Plan("ranks", "Methods by criterion", text, lambda: charts.heat(numbers.standings, looks, remarks))
     for name, standing in numbers.standings.items():
         if standing.test is not None:
             text = "Methods joined by a bar are not told apart by Nemenyi's test."

@@ -24,7 +24,7 @@ from harness.reports.page import figures
 from harness.reports.page.against import FEW, compared, farthest
 from harness.reports.page.elements import Column, Names, count, interval, markdown, table
 from harness.reports.page.which import recommendations
-from harness.reports.summary import line_of
+from harness.reports.summary import line_of, of_ended
 from harness.store import mlflow
 from harness.store.rows import write_whole
 from harness.store.run import sweep_lines
@@ -116,9 +116,15 @@ def _people(entries: Sequence[Entry]) -> str:
 
 
 def _alike(study: Study) -> bool:
-    """Whether all methods of a data set were asked within one limit, and nothing is wrong with the study."""
-    limits = {(entry.dataset, _limit(meta["config"])) for entry in study.entries for meta in entry.metas}
-    return not study.faults and len(limits) == len(study.datasets)
+    """Whether all methods of a data set and model were asked about the same people, for as many counterfactuals within
+    one limit, and nothing is wrong with the study."""
+    asked = {
+        (entry.dataset, _limit(meta["config"]), meta["n_counterfactuals"])
+        for entry in study.entries
+        for meta in entry.metas
+    }
+    models = {(entry.dataset, entry.model) for entry in study.entries}
+    return not study.faults and len(asked) == len(study.datasets) and len(models) == len(study.tasks)
 
 
 def _limit(config: Mapping[str, Any]) -> str:
@@ -137,9 +143,10 @@ def _alone(numbers: Numbers, task: str, names: Names) -> Markup | None:
     metrics = list(stored.headings(numbers.metrics.values(), "report", keys).items())
     rows = []
     for entry, line in zip(entries, lines, strict=True):
-        own = [
-            interval(entry.coverage) if key == "coverage" else count(line[key]) if key in line else "" for key in keys
-        ]
+        known = {key: mean.n for key, mean in of_ended(entry).items()}
+        fewer = {key: f" ({n})" for key, n in known.items() if 0 < n < len(entry.table)}
+        texts = {key: count(line[key]) + fewer.get(key, "") for key in keys if key in line}
+        own = [interval(entry.coverage) if key == "coverage" else texts.get(key, "") for key in keys]
         means = [_of_its_own(entry, metric.name) for _, metric in metrics]
         rows.append([names(entry.method), *own, *means, _counts(entry.faults)])
     numeric = [Column(heading, True) for heading in (*keys, *(heading for heading, _ in metrics))]
