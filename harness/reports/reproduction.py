@@ -407,8 +407,9 @@ def entry(row: Mapping[str, Any], table: registry.Table) -> str:
     ours, published = _plain(row["ours"]), _plain(row["published"])
     if missing(row["published"]):
         return "" if missing(row["ours"]) else ours
-    if not missing(row.get("of")):
-        return f"{ours} of {_plain(row['of'])} ({published} of {_plain(row['published_of'])})"
+    if not missing(row.get("published_of")):
+        own = ours if missing(row["of"]) else f"{ours} of {_plain(row['of'])}"
+        return f"{own} ({published} of {_plain(row['published_of'])})"
     if marked(row, "given") and not missing(row["ours"]):
         return f"{ours} ({published})"
     if row["measure"].partition(",")[0] in table.costs:

@@ -379,17 +379,17 @@ def test_the_report_recommends_with_coverage(report: Page) -> None:
     some = "by mean rank, of some tasks"
     assert list(rows) == ["by mean rank", some, "–"]
     (picky, first) = (
-        "picky (rank 0.00, 2 of 4 tasks, first in 2 of 2 tasks, coverage 1.00)",
-        f"{FIRST} (rank 0.10, first in 2 of 4 tasks, coverage 1.00)",
+        "picky (rank 0.00, 2 of 4 tasks, first in 2 of 2 tasks, coverage 1 (0.848 to 1))",
+        f"{FIRST} (rank 0.10, first in 2 of 4 tasks, coverage 1 (0.848 to 1))",
     )
     assert rows["by mean rank"]["methods"].startswith(f"{first} slow (rank {(6.1 + 4.125) / 28:.2f}, ")
     assert rows[some]["methods"] == picky
-    assert rows["–"]["methods"] == "answers too few: few (coverage 0.45)"
+    assert rows["–"]["methods"] == "answers too few: few (coverage 0.452 (0.284 to 0.638))"
     for name in ("sparsity", "plausibility", "robustness", "diversity", "seconds"):
         better = "lower" if name in {"sparsity", "robustness", "seconds"} else "higher"
         places = report.table(f"{name}, {better} is better", "place")
         assert "few (" not in places["by mean rank"]["methods"]
-        assert places["–"]["methods"] == "answers too few: few (coverage 0.45)"
+        assert places["–"]["methods"] == "answers too few: few (coverage 0.452 (0.284 to 0.638))"
 
 
 def test_the_report_says_what_is_asked_and_what_fails(report: Page) -> None:

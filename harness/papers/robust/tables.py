@@ -45,8 +45,8 @@ SHOWN = {
 }  # fmt: skip
 BASELINE = "adversarial_recourse"
 RIVALS = {"robust": "ours", "dominguez_olmedo": "ours_dominguez_olmedo", "lowered": "ours_lowered"}  # of Table 3
-MEASURED = {"seconds": "mean", "iterations": "iterations", "early_stops_of_20": "stopped"}  # published, and of a run
-STOPS = "early_stops_of_20"
+STOPS = "early_stops"
+MEASURED = {"seconds": "mean", "iterations": "iterations", STOPS: "stopped"}  # published, and of a run
 ASKED = 20  # factuals of a published row
 STOP = 0.99  # of rho, at which the authors' program stops
 NODES = 1_000_000  # for the certificate of one answer: at most 46,000 are needed, and a clock would count the load, too
@@ -110,7 +110,8 @@ class Runs(OneFile):
             columns = {f"{name}, {who}": f"{prefix}_{own}" for name, own in MEASURED.items()}
             if prefix.removesuffix(SUM) == "ours":
                 del columns[f"iterations, {who}"]
-            known = rows.rename(columns={name: f"{name}, {who}" for name in MEASURED})
+            known = rows.rename(columns={f"{STOPS}_of_{ASKED}": STOPS})
+            known = known.rename(columns={name: f"{name}, {who}" for name in MEASURED})
             part = paired(known, ["rho", "dataset", "model", "spec"], columns)
             asked = rows.get(f"{prefix}_asked", pd.Series(math.nan, rows.index)).to_numpy(dtype=float)
             stops = part["measure"] == f"{STOPS}, {who}"
