@@ -132,7 +132,6 @@ TEXTS = PAGES + sorted(
     for pattern in ("pyproject.toml", "docs/*.py", "conf/**/*.yaml", "[hmt]*/**/*.py", "tests/**/*.md")
     for path in ROOT.glob(pattern)
     if path.name not in {"test_imports.py", "test_readme.py"}  # which make up files to test themselves
-    if path.name != "addresses.py"  # of models saved by earlier versions
 )
 
 

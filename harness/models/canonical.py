@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.errors import HarnessError, short
-from harness.models.addresses import SCHEMA
-from harness.models.files import check_archive
+from harness.models.files import SCHEMA, check_archive
 
 DATE = (1980, 1, 1, 0, 0, 0)  # of every member: the earliest that a zip can hold
 UNIX = 3  # where a zip says it was made

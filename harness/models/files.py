@@ -27,12 +27,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from harness.core.errors import HarnessError, choices, short
 from harness.core.processes import ended_by
-from harness.models.addresses import SCHEMA, with_todays_addresses
 from harness.models.runtime.source import SUFFIXES
 from harness.models.scorecard import as_scorecard
 
 log = logging.getLogger(__name__)
 
+SCHEMA = "schema.json"  # the member of a skops file that names the classes
 LARGEST = 500_000_000  # bytes of a model file, and of a skops file's schema once unpacked
 UNPACKED = 2_000_000_000  # bytes of all that a skops file holds
 LONGEST_NAME = 100  # characters of a file's name that become part of a folder's
@@ -107,7 +107,6 @@ def load(path: Path, trust: bool = False) -> Any:
 
     Trusted are estimators of scikit-learn, XGBoost and LightGBM, and the plain data and helpers that fitted ones hold
     (``PARTS``); no foreign function is called. ``trust`` takes every type.
-    Classes of ours that have moved since the file was written are found at their new addresses.
 
     Raises
     ------
@@ -118,8 +117,7 @@ def load(path: Path, trust: bool = False) -> Any:
     check_size(path)
     check_archive(path)
     try:
-        source = with_todays_addresses(path)
-        types = io.get_untrusted_types(file=source)
+        types = io.get_untrusted_types(file=path)
         strange = [name for name in types if not _trusted(name)]
     except Exception as fault:
         raise HarnessError(f"{path} is no skops file ({short(fault)}); save the model with skops.io.dump.") from fault
@@ -129,7 +127,7 @@ def load(path: Path, trust: bool = False) -> Any:
             f"model with nothing else in it, or set model.trust=true if you trust its maker."
         )
     try:
-        loaded = io.load(source, trusted=types)
+        loaded = io.load(path, trusted=types)
         _check_trees(loaded)
     except Exception as fault:
         raise HarnessError(f"{path} is damaged ({short(fault)}); save the model again with skops.io.dump.") from fault

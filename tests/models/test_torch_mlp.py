@@ -27,7 +27,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.models import torch_mlp
-from harness.models.files import save
+from harness.models.files import load, save
 from harness.models.torch_mlp import TorchMLPClassifier
 from harness.models.train import train
 from methods.carla import compat
@@ -330,6 +330,17 @@ def test_a_stored_network_says_the_same(question: tuple[Problem, pd.DataFrame], 
     command = [sys.executable, "-c", code]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
     assert output == problem.classifier.estimator.predict_proba(problem.encoded[:20]).tobytes().hex()
+
+
+def test_a_stored_network_is_read_without_torch(tmp_path: Path) -> None:
+    network = TorchMLPClassifier()
+    network.coefs_ = [np.array([[2.0, -1.0], [-1.0, 1.0]]), np.array([[1.0], [-3.0]])]
+    network.intercepts_, network.classes_ = [np.array([0.0, 0.5]), np.array([0.2])], np.array([0, 1])
+    save(network, tmp_path / "net.skops")
+    again = load(tmp_path / "net.skops")
+    assert type(again) is TorchMLPClassifier
+    logits = np.array([0.2 + 1.0, 0.2 - 3.0 * 1.5])  # by hand: the units are 1 and 0, and 0 and 1.5
+    np.testing.assert_allclose(again.predict_proba([[0.5, 0.0], [0.0, 1.0]])[:, 1], 1 / (1 + np.exp(-logits)))
 
 
 def test_without_torch_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
