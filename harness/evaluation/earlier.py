@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.core.tolerances import MARGIN
 
-LATER = {"first_use": False, "satisfied": "leave_out", "constraints": [], "split.time": None}
+LATER = {"split.time": None}
 DESCENT = {"steps": 100, "rate": 0.02, "rounds": 10, "last": False}
 METHODS: Mapping[str, Mapping[str, Any]] = {  # by class, or the name of what is asked in an environment of its own
     "methods.adversarial_recourse.AdversarialRecourse": {**DESCENT, "ascents": 10},

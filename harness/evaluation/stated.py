@@ -17,10 +17,9 @@ from harness.core.problem import Problem
 from harness.core.tolerances import CLAIM, READING, VALUE_TIE
 from harness.evaluation import scoring
 from harness.evaluation.contest import metric_paths, metrics_of
-from harness.evaluation.earlier import LATER
 from harness.evaluation.lookup import packaged
 from harness.evaluation.proofs import satisfied
-from harness.evaluation.study import SCORES, read_scores, settings
+from harness.evaluation.study import SCORES, read_scores
 from harness.store.plain import to_plain
 from harness.store.run import StoredRun
 
@@ -129,7 +128,7 @@ def _mistold(run: StoredRun) -> Iterator[str]:
         yield "its people were asked as a group and it has no groups, or the other way round"
     if wrong := out - fine:
         yield f"{len(wrong)} people are left out as having what is wanted, of whom the model says otherwise"
-    left_out = grouped or settings(run.meta)["satisfied"] == LATER["satisfied"]
+    left_out = grouped or run.meta["config"].get("satisfied") != "ask"
     if wrong := {row["factual"] for row in rows if left_out} & fine - out:
         yield f"{len(wrong)} people have what is wanted, and are not left out"
     if torn := [row for row in rows if (row["status"] in FOUND) != (row["row"] is not None)]:

@@ -13,12 +13,7 @@ from harness.core.explanation import Answer, GroupExplanation
 from harness.core.gaps import missing
 from harness.store.plain import to_plain
 
-SCHEMA = 3  # of rows and group lines; earlier ones are read, too
-# What lines of earlier versions lack, as it was then.
-LACKING: dict[int, dict[str, Any]] = {
-    1: {"compile_seconds": 0.0, "beside": 1, "cpu_seconds": None},
-    2: {"cpu_seconds": None},
-}
+SCHEMA = 3  # of rows and group lines
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +78,7 @@ def append_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a file, as of this version; one that a kill or a full disk cut short is dropped."""
+    """The JSON lines of a file, of this version; one that a kill or a full disk cut short is dropped."""
     if not path.is_file():
         return
     with path.open() as file:
@@ -92,17 +87,16 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
                 read = json.loads(line)
             except json.JSONDecodeError:
                 continue
-            version = checked_version(read, path).get("schema", SCHEMA)
-            yield {**LACKING.get(version, {}), **read}
+            yield checked_version(read, path)
 
 
 def checked_version(read: dict[str, Any], path: Path) -> dict[str, Any]:
     """What was read, where its version is one that can be read."""
     version = read.get("schema", SCHEMA)
-    if version not in range(1, SCHEMA + 1):
+    if version != SCHEMA:
         raise HarnessError(
-            f"{path} is in version {version} of the format of answers, and this ce-harness reads versions 1 to "
-            f"{SCHEMA}; install a newer one, or give another output_dir."
+            f"{path} is in version {version} of the format of answers, and this ce-harness reads version {SCHEMA}; "
+            "install the one that wrote it, or give another output_dir."
         )
     return read
 

@@ -1,0 +1,13 @@
+"""Files that are written in one step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.store.rows import write_whole
+
+
+def test_what_is_no_letter_is_written_as_its_code(tmp_path: Path) -> None:
+    """As an error about a file has it whose name is no text."""
+    write_whole(tmp_path / "page.html", "caf\udce9 é")
+    assert (tmp_path / "page.html").read_text() == "caf\\udce9 é"
