@@ -65,7 +65,6 @@ def classifier(**settings: Any) -> Classifier:
     return Classifier(network.fit(SPACE.encode(frame), labels), space_inputs(SPACE), ("no", "yes"))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
 def test_networks_are_read_where_they_are_piecewise_linear(activation: str) -> None:
     if activation == "relu":
@@ -77,7 +76,6 @@ def test_networks_are_read_where_they_are_piecewise_linear(activation: str) -> N
     readable(SPACE, classifier(activation=activation, hidden_layer_sizes=()), Label("yes"))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_margins_are_the_ends_of_a_target() -> None:
     """In the raw output: log-odds of a probability; an end that no output reaches is none, and the other class's are
     the complements."""

@@ -19,8 +19,6 @@ from harness.core.target import Probability
 from methods.adversarial_recourse import AdversarialRecourse
 from methods.descent import Met, Score
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 
 @pytest.mark.parametrize("wanted", ["yes", "no"])
 @pytest.mark.parametrize("name", MODELS)

@@ -22,7 +22,6 @@ from methods.descent import Descent, Met
 from methods.probe import Probe
 from methods.roar import Roar
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 METHODS: list[Any] = [Roar, Probe]
 DRAWS = 100_000
 

@@ -20,7 +20,6 @@ from harness.core.problem import Problem
 from harness.core.target import Label
 from methods.globe_ce import GlobeCe
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 FREE = {"a": "free", "b": "free", "c": "free"}
 
 

@@ -35,8 +35,6 @@ from harness.solvers.highs import Linear
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program import CounterfactualProgram
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 SOLVER = 1e-9  # SCIP's tolerance, far below that of HiGHS
 
 

@@ -21,8 +21,6 @@ from harness.core.problem import Problem
 from harness.core.target import Classes, Interval, Label
 from methods.nearest import Nearest, Stable
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 
 def step(threshold: float | None = None) -> Problem:
     """A tree that grants with probability 0.9 above an a of 5, and with 0.2 below."""

@@ -16,7 +16,6 @@ from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.explainer import start
 from methods.cells.closest import Closest
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 ONE = "several hulls tried in turn take one wanted class; set 'desired' to a class, or "
 FOUR = ("low", "no", "yes", "top")
 ASKED: list[tuple[str, tuple[str, ...], dict[str, Any], dict[str, Any]]] = [

@@ -17,7 +17,6 @@ from methods.ce_ocl import CeOcl
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.explainer import start
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 Asked = Mapping[str, Mapping[str, Any]]
 MODELS = ("lr", "rf", "mlp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cart", "gbm")))
 

@@ -34,8 +34,6 @@ from harness.core.space import Feature, Space
 from harness.core.target import Label
 from methods.ce_ocl import CeOcl
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 CLASSIFIERS = ("lr", "rf", "mlp")
 DIGITS = 4  # of scaled columns, in which the counterfactuals of a pool differ
 

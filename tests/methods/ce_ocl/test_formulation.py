@@ -21,8 +21,6 @@ from methods.ce_ocl.explainer import start
 from methods.ce_ocl.formulation import Constraint, If
 from methods.ce_ocl.program_engine import ProgramEngine
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 # A line, an engine that does not take it, and a question that this line alone keeps from the engine.
 KEPT_OUT: list[tuple[str, str, str, dict[str, Any], dict[str, Any], int]] = [
     ("the data manifold", "cells", "rf", {"hull": "hard"}, {}, 1),

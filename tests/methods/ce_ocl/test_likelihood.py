@@ -31,8 +31,6 @@ from methods.milp.hull import Shares
 from methods.milp.likely import Component, Likely, _bins
 from metrics import plausibility
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 PLANE = Space(tuple(Feature(name, "continuous", scale=(0.0, 1.0), bounds=(-0.5, 1.5)) for name in "xy"))
 
 

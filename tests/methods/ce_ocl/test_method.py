@@ -50,8 +50,6 @@ from methods.ce_ocl import CeOcl
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import last_left
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 
 def label(method: CeOcl) -> str:
     """A test's name for a method."""

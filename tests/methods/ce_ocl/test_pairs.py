@@ -11,8 +11,6 @@ from support import enumeration
 from harness.core.target import Interval, Probability
 from methods.ce_ocl import CeOcl
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 # By family and choice: arguments of the method, and of ``enumeration.problem_of``.
 FAMILIES: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     "sparsity": {

@@ -20,8 +20,6 @@ from harness.core.target import Label
 from harness.evaluation.checker import permitted
 from methods.ce_ocl import CeOcl
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 
 def verdict(problem: Problem, factual: pd.DataFrame, answer: Answer) -> str:
     """The answer's status; ``invalid`` for a row that the estimator itself or a feature's actionability refuses."""

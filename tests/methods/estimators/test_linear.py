@@ -27,7 +27,6 @@ MODELS = (
     LinearSVR(C=1e3, loss="squared_epsilon_insensitive", dual=False), SVR(kernel="linear"),
 )  # fmt: skip
 UNITS = np.array([1e-3, 1.0, 40.0])
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def table() -> pd.DataFrame:

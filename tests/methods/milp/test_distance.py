@@ -24,8 +24,6 @@ from harness.core.target import Label
 from methods.ce_ocl import CeOcl
 from methods.milp.distance import Mahalanobis, Separable
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 DISTANCES = ("linf", "mahalanobis")
 CLASSIFIERS = ("lr", "cart", "rf", "gbm", "mlp")
 HULLS: dict[str, dict[str, Any]] = {

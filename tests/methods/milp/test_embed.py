@@ -75,7 +75,6 @@ FOREST = {"n_estimators": 6, "max_depth": 4, "random_state": 0}
 BOOSTING = {"n_estimators": 8, "max_depth": 3, "random_state": 0}
 HISTOGRAM = {"max_iter": 8, "max_depth": 3, "random_state": 0}
 NETWORK: dict[str, Any] = {"max_iter": 60, "random_state": 0}
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 CASES = {
     "logistic regression": (LogisticRegression(), 2),
     "logistic regression, 3 classes": (LogisticRegression(), 3),

@@ -45,8 +45,6 @@ from methods.milp.manifold import Manifold
 from methods.milp.supports import supports
 from metrics._example import problem as loans_problem
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
 NORMS = (1, 2, np.inf)
 CLASSIFIERS = ("lr", "cart", "rf", "gbm", "mlp")
 RNG = np.random.default_rng(0)
