@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
-from harness.core.problem import Problem
 from harness.core.tolerances import RADIUS_ROUNDING
-from methods.estimators.trees import splits_only
 from methods.milp.block import Free
 from methods.robust.outcome import Outcome
 from methods.robust.program import InstanceProgram, RobustProgram, next_step
-from methods.robust.settings import Settings
 
 
 class Leaf(RobustProgram):
@@ -25,12 +21,6 @@ class Leaf(RobustProgram):
     The paper has it for one tree. The program sees no region that reaches over several cells; where it finds nothing,
     the answer is the first guess, which is certified as every other.
     """
-
-    def __init__(self, problem: Problem, settings: Settings) -> None:
-        if not splits_only(problem.classifier.estimator):
-            name = type(problem.classifier.estimator).__name__
-            raise UnsupportedError(f"algorithm=leaf needs trees (here: {name}); set algorithm=auto.")
-        super().__init__(problem, settings)
 
     def search(
         self, factual: pd.DataFrame, start: dict[str, Any] | None, budget: float, far: float, deadline: Deadline

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, owners
 from harness.core.method import Deadline
 from harness.core.objective import Objective
@@ -58,8 +57,6 @@ class RobustProgram:
     """What the programs of one problem share: the space around a factual, the objective, the certifier."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
-        if settings.clip:
-            raise UnsupportedError("clip=true is for the search over cells; set algorithm=cells, or leave clip unset.")
         classifier = problem.classifier
         self.problem, self.settings = problem, settings
         self.space = problem.space

@@ -461,11 +461,18 @@ def test_nothing_is_wide_enough() -> None:
     assert math.isinf(solved(LinearCounterpart, problem("lr"), settings, refused(problem("lr"))).bound)
 
 
-def test_what_programs_refuse() -> None:
-    with pytest.raises(UnsupportedError, match="clip"):
-        LinearCounterpart(problem("lr"), Settings(clip=True))
-    with pytest.raises(UnsupportedError, match="leaf needs trees"):
-        Leaf(problem("mlp"), Settings())
+@pytest.mark.parametrize(
+    ("name", "settings", "why"),
+    [
+        ("lr", {"clip": True}, "clip=true needs trees"),
+        ("cart", {"clip": True, "algorithm": "leaf"}, "clip=true is for the search over cells; set algorithm=cells"),
+        ("mlp", {"algorithm": "leaf"}, "leaf needs trees"),
+    ],
+)
+def test_what_programs_refuse(name: str, settings: dict[str, Any], why: str) -> None:
+    """Before they are made."""
+    with pytest.raises(UnsupportedError, match=why):
+        Robust(rho=RHO, **settings).start(problem(name))
 
 
 SETTINGS: list[dict[str, Any]] = [
