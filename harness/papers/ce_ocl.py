@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 
@@ -283,56 +284,35 @@ def _best_of_all(numbers: Numbers) -> Verdict:
     return Verdict(not better[0], settings, "{} (published: {})".format(*said), refuted=bool(better[0]))
 
 
-OWN, TR = "CE-OCL", "CE-OCL_tr"
+OWN, TR, DICE = "CE-OCL", "CE-OCL_tr", "DiCE"
+OUTPERFORMS = "CE-OCL outperforms DiCE in {}."
+WORSE, BETTER = "The trust region makes {} worse.", "The trust region makes {} better."
+SPARSE = "DiCE is better in sparsity-based diversity, but for COMPAS."
+CATEGORICAL = ROWS // 2  # HELOC and Give Me Some Credit have no categories
+DUELS: dict[str, tuple[Any, ...]] = {  # the sentence, settings, who is better than whom by what, and without which data
+    "dice_validity": (OUTPERFORMS, ROWS, OWN, DICE, "validity"),
+    "dice_continuous_proximity": (OUTPERFORMS, ROWS, OWN, DICE, "continuous_proximity"),
+    "dice_sparsity": (OUTPERFORMS, ROWS, OWN, DICE, "sparsity"),
+    "dice_categorical_proximity": (OUTPERFORMS, CATEGORICAL, OWN, DICE, "categorical_proximity"),
+    "dice_diversity": ("DiCE is generally better in {}.", ROWS, DICE, OWN, "continuous_diversity"),
+    "dice_sparsity_diversity": (SPARSE, ROWS - 5, DICE, OWN, "sparsity_diversity", "compas"),
+    "tr_continuous_proximity": (WORSE, ROWS, OWN, TR, "continuous_proximity"),
+    "tr_sparsity": (WORSE, ROWS, OWN, TR, "sparsity"),
+    "tr_categorical_proximity": (WORSE, CATEGORICAL, OWN, TR, "categorical_proximity"),
+    "tr_continuous_diversity": (BETTER, ROWS, TR, OWN, "continuous_diversity"),
+    "tr_categorical_diversity": (BETTER, CATEGORICAL, TR, OWN, "categorical_diversity"),
+    "tr_sparsity_diversity": (BETTER, ROWS, TR, OWN, "sparsity_diversity"),
+}
 CLAIMS = {
     "ce_ocl_valid": Claim("CE-OCL's counterfactuals are all valid.", "Tables 2 and 3", 4 + ROWS, _valid),
     **{
-        f"ce_ocl_dice_{measure}": Claim(
-            f"CE-OCL outperforms DiCE in {measure.replace('_', ' ')}.", PLACE, ROWS, _beats(OWN, "DiCE", measure)
-        )
-        for measure in ("validity", "continuous_proximity", "sparsity")
-    },
-    "ce_ocl_dice_categorical_proximity": Claim(
-        "CE-OCL outperforms DiCE in categorical proximity.",
-        PLACE,
-        ROWS // 2,  # HELOC and Give Me Some Credit have no categories
-        _beats(OWN, "DiCE", "categorical_proximity"),
-    ),
-    "ce_ocl_dice_diversity": Claim(
-        "DiCE is generally better in continuous diversity.", PLACE, ROWS, _beats("DiCE", OWN, "continuous_diversity")
-    ),
-    "ce_ocl_dice_sparsity_diversity": Claim(
-        "DiCE is better in sparsity-based diversity, but for COMPAS.",
-        PLACE,
-        ROWS - 5,
-        _beats("DiCE", OWN, "sparsity_diversity", without="compas"),
-    ),
-    **{
-        f"ce_ocl_tr_{measure}": Claim(
-            f"The trust region makes {measure.replace('_', ' ')} worse.", PLACE, ROWS, _beats(OWN, TR, measure)
-        )
-        for measure in ("continuous_proximity", "sparsity")
-    },
-    "ce_ocl_tr_categorical_proximity": Claim(
-        "The trust region makes categorical proximity worse.",
-        PLACE,
-        ROWS // 2,
-        _beats(OWN, TR, "categorical_proximity"),
-    ),
-    **{
-        f"ce_ocl_tr_{measure}": Claim(
-            f"The trust region makes {measure.replace('_', ' ')} better.", PLACE, settings, _beats(TR, OWN, measure)
-        )
-        for measure, settings in (
-            ("continuous_diversity", ROWS),
-            ("categorical_diversity", ROWS // 2),
-            ("sparsity_diversity", ROWS),
-        )
+        f"ce_ocl_{name}": Claim(sentence.format(sides[2].replace("_", " ")), PLACE, settings, _beats(*sides))
+        for name, (sentence, settings, *sides) in DUELS.items()
     },
     "ce_ocl_near_zero": Claim(
         "Categorical diversity of CE-OCL and of DiCE is very close to zero in every scenario.",
         PLACE,
-        ROWS // 2,
+        CATEGORICAL,
         _near_zero,
     ),
     "ce_ocl_best": Claim(
