@@ -1,4 +1,4 @@
-"""Binary trees as arrays over their nodes, and their leaves."""
+"""The leaves of trees, and all nodes of several in the same arrays."""
 
 from __future__ import annotations
 
@@ -7,33 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-
-@dataclass(frozen=True)
-class Tree:
-    """A binary tree as arrays over its nodes, the root first; ``x[column] <= threshold`` goes left.
-
-    Parameters
-    ----------
-    left, right
-        Children, -1 at leaves; shape (nodes,). Nodes that nothing leads to may be there.
-    column, threshold
-        The split of each inner node, shape (nodes,); thresholds are float64.
-    value
-        What a leaf adds to each of ``outputs``, shape (nodes, len(outputs)); anything at inner nodes.
-    outputs
-        The model's outputs that the tree adds to.
-    gap_left
-        Whether a missing input goes left, bool, shape (nodes,); None where the model takes none. A threshold is
-        infinite where a split tells missing inputs from all others.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    column: np.ndarray
-    threshold: np.ndarray
-    value: np.ndarray
-    outputs: tuple[int, ...] = (0,)
-    gap_left: np.ndarray | None = None
+from harness.models.runtime.records import Tree
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,11 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from harness.core.errors import UnsupportedError
 from harness.core.tolerances import LIGHTGBM_ZERO, SCORE_INSET, SCORE_TIE
 from harness.models.runtime.estimators import RuntimeTrees
+from harness.models.runtime.records import DOUBLE, SINGLE, Tree
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 from methods.estimators.category_splits import CategorySplit, by_threshold
 from methods.estimators.optional import LightGBM, XGBoost
-from methods.estimators.tree_arrays import FlatTrees, Tree, leaves_of
+from methods.estimators.tree_arrays import FlatTrees, leaves_of
 
 CODED = "put a OneHotEncoder before it in the pipeline, and declare no categorical features"
 LINK = 4.0  # relative errors of one rounding that a probability may have
@@ -46,7 +47,6 @@ LOOKED, LEAVES = 25, 32  # trees, and leaves of each, at whose ends what is read
 COMMON = 1000  # the greatest common denominator of leaf values that is looked for
 
 ZERO = float(np.float32(LIGHTGBM_ZERO))
-SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,9 @@ class Ensemble:
     def reached(self, matrix: np.ndarray) -> np.ndarray:
         """The leaf of each tree, a node of it, that rows of estimator inputs come to, shape (rows, trees)."""
         inputs = matrix.astype(np.float32) if self.single else np.asarray(matrix, dtype=float)
-        rows, nodes = np.arange(len(inputs)), np.zeros((len(inputs), len(self.trees)), dtype=np.int64)
+        nodes = np.zeros((len(inputs), len(self.trees)), dtype=np.int64)
         for place, tree in enumerate(self.trees):
-            node = nodes[:, place]
-            while (inner := tree.left[node] >= 0).any():
-                seen = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float)
-                goes = seen <= tree.threshold[node]
-                if tree.gap_left is not None:
-                    goes |= np.isnan(seen) & tree.gap_left[node]
-                node[:] = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
+            nodes[:, place] = tree.reached(inputs)
         return nodes
 
     def raw(self, matrix: np.ndarray) -> np.ndarray:
@@ -448,9 +442,8 @@ def _lightgbm_tree(root: dict[str, Any], cuts: Sequence[float], output: int, nam
 def _(estimator: Any) -> Ensemble:
     """Trees that were read, and compared with their library's answers, when the model was taken."""
     found = estimator.trees
-    outputs, mean = tuple(range(len(found.base))), hasattr(estimator, "classes_") and not found.logistic
-    trees = tuple(Tree(t.left, t.right, t.column, t.threshold, t.value, outputs, t.gap_left) for t in found.trees)
-    return Ensemble(trees, 1.0, found.base, found.single, mean, found.epsilon, found.logistic)
+    mean = hasattr(estimator, "classes_") and not found.logistic
+    return Ensemble(found.trees, 1.0, found.base, found.single, mean, found.epsilon, found.logistic)
 
 
 def _allow(name: str, objective: str, *allowed: str) -> None:

@@ -20,7 +20,7 @@ from harness.core.space import Feature, Space
 from harness.models.runtime.columns import Decoder, number
 from harness.models.runtime.engine import LOGITS, PROBABILITIES, Engine, Predicted
 from harness.models.runtime.optional import library
-from harness.models.runtime.records import DOUBLE, FlatTree, Split, Trees, flat_tree
+from harness.models.runtime.records import DOUBLE, Split, Tree, Trees, flat_tree
 
 READING = """
 import sys, tempfile, catboost
@@ -307,7 +307,7 @@ def _loss(described: Mapping[str, Any]) -> str:
     return str(given.get("loss_function", {}).get("type", "RMSE"))
 
 
-def _tree(tree: Mapping[str, Any], parts: Parts, outputs: int, scale: float) -> FlatTree:
+def _tree(tree: Mapping[str, Any], parts: Parts, outputs: int, scale: float) -> Tree:
     splits = [parts.of(split) for split in tree["splits"] or []]
     values = scale * np.array(tree["leaf_values"], dtype=float).reshape(-1, outputs)
     inner = 2 ** len(splits) - 1

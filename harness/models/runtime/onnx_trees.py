@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from harness.core.errors import UnsupportedError
-from harness.models.runtime.records import SINGLE, FlatTree, Split, Trees, flat_tree
+from harness.models.runtime.records import SINGLE, Split, Tree, Trees, flat_tree
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")  # <=, <, >=, > goes to the true branch
 Compared = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -53,7 +54,7 @@ def tree_ensemble(kind: str, attributes: Mapping[str, Any], single: bool, compar
         raise UnsupportedError(f"its {kind} has {len(base)} base_values for {outputs} outputs")
     found = _trees(word, part, ids, weights, outputs, compared)
     if (aggregate := word.text("aggregate_function", "SUM")) == "AVERAGE":
-        found = tuple(tree._replace(value=tree.value / len(found)) for tree in found)
+        found = tuple(replace(tree, value=tree.value / len(found)) for tree in found)
     elif aggregate != "SUM":
         raise UnsupportedError(f"its {kind} has aggregate_function={aggregate}, which is no sum")
     start = base if len(base) else np.zeros(outputs)
@@ -98,7 +99,7 @@ class _Attributes:
 
 def _trees(
     word: _Attributes, part: str, ids: np.ndarray, weights: np.ndarray, outputs: int, compared: Compared
-) -> tuple[FlatTree, ...]:
+) -> tuple[Tree, ...]:
     tree, node, feature, yes, no = (
         word.numbers(f"nodes_{name}").astype(int)
         for name in ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")

@@ -38,11 +38,23 @@ class Layers:
         return sizes.max(axis=1)
 
 
-class FlatTree(NamedTuple):
-    """A tree as arrays over its nodes, the root first: ``x[column] <= threshold`` goes left.
+@dataclass(frozen=True)
+class Tree:
+    """A binary tree as arrays over its nodes, the root first; ``x[column] <= threshold`` goes left.
 
-    ``left`` and ``right`` are -1 at leaves; ``value``, shape (nodes, outputs), is what a leaf adds. ``gap_left``:
-    whether a missing input goes left.
+    Parameters
+    ----------
+    left, right
+        Children, -1 at leaves; shape (nodes,). Nodes that nothing leads to may be there.
+    column, threshold
+        The split of each inner node, shape (nodes,); thresholds are float64.
+    value
+        What a leaf adds to each of ``outputs``, shape (nodes, len(outputs)); anything at inner nodes.
+    outputs
+        The model's outputs that the tree adds to.
+    gap_left
+        Whether a missing input goes left, bool, shape (nodes,); None where the model takes none. A threshold is
+        infinite where a split tells missing inputs from all others.
     """
 
     left: np.ndarray
@@ -50,7 +62,19 @@ class FlatTree(NamedTuple):
     column: np.ndarray
     threshold: np.ndarray
     value: np.ndarray
-    gap_left: np.ndarray
+    outputs: tuple[int, ...] = (0,)
+    gap_left: np.ndarray | None = None
+
+    def reached(self, inputs: np.ndarray) -> np.ndarray:
+        """The node, a leaf, that each row of inputs comes to, shape (rows,)."""
+        rows, node = np.arange(len(inputs)), np.zeros(len(inputs), dtype=np.int64)
+        while (inner := self.left[node] >= 0).any():
+            seen = inputs[rows, np.where(inner, self.column[node], 0)].astype(float)
+            goes = seen <= self.threshold[node]
+            if self.gap_left is not None:
+                goes |= np.isnan(seen) & self.gap_left[node]
+            node = np.where(inner, np.where(goes, self.left[node], self.right[node]), node)
+        return node
 
 
 class Split(NamedTuple):
@@ -79,7 +103,7 @@ class Trees:
         Whether the probability is a logistic function of the sum; else it is the sum.
     """
 
-    trees: tuple[FlatTree, ...]
+    trees: tuple[Tree, ...]
     base: np.ndarray
     single: bool
     epsilon: float = SINGLE
@@ -88,15 +112,7 @@ class Trees:
     def sums(self, matrix: np.ndarray) -> np.ndarray:
         """Shape (rows, outputs), added up in float64."""
         inputs = np.asarray(matrix, dtype=np.float32 if self.single else float)
-        rows, total = np.arange(len(inputs)), np.tile(self.base, (len(inputs), 1))
-        for tree in self.trees:
-            node = np.zeros(len(inputs), dtype=np.int64)
-            while (inner := tree.left[node] >= 0).any():
-                seen = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float)
-                goes = (seen <= tree.threshold[node]) | (np.isnan(seen) & tree.gap_left[node])
-                node = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
-            total += tree.value[node]
-        return total
+        return sum((tree.value[tree.reached(inputs)] for tree in self.trees), np.tile(self.base, (len(inputs), 1)))
 
     def sizes(self, matrix: np.ndarray) -> np.ndarray:
         """The size of the largest terms of ``sums``, times their number, shape (rows,)."""
@@ -104,7 +120,7 @@ class Trees:
         return np.full(len(matrix), largest * (len(self.trees) + 2))
 
 
-def flat_tree(nodes: dict[int, Split], leaves: dict[int, np.ndarray], outputs: int) -> FlatTree:
+def flat_tree(nodes: dict[int, Split], leaves: dict[int, np.ndarray], outputs: int) -> Tree:
     """A tree of numbered nodes.
 
     Parameters
@@ -140,4 +156,4 @@ def flat_tree(nodes: dict[int, Split], leaves: dict[int, np.ndarray], outputs: i
             left[place], right[place] = order[low], order[high]
         elif number in leaves:
             value[place] = leaves[number]
-    return FlatTree(left, right, column, threshold, value, gap_left)
+    return Tree(left, right, column, threshold, value, tuple(range(outputs)), gap_left)
