@@ -43,6 +43,7 @@ from harness.core.explanation import Status
 from harness.core.method import prepare
 from harness.core.metric import Metric
 from harness.core.wording import SATISFIED
+from harness.core.writing import write_whole
 from harness.evaluation import checker, export, scoring
 from harness.evaluation.contest import metric_paths, metrics_of
 from harness.evaluation.pace import WHOLE, machine_of, machines_of
@@ -53,7 +54,7 @@ from harness.execution.task import WHICH, Task
 from harness.reports import groups
 from harness.reports.markup import digits
 from harness.store import mlflow as tracking
-from harness.store.rows import read_lines, write_whole
+from harness.store.rows import read_lines
 from harness.store.run import StoredRun
 
 SAID = 100  # characters of why answers failed, in the line of a run

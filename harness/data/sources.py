@@ -8,7 +8,6 @@ import io
 import logging
 import math
 import os
-import tempfile
 import time
 import zipfile
 import zlib
@@ -19,6 +18,7 @@ import pooch
 
 from harness.core.errors import DatasetError, choices
 from harness.core.packages import locate
+from harness.core.writing import write_whole
 
 RAW = Path(__file__).with_name("raw")
 PACKAGED = "packaged"  # first part of the path of a file that comes with this package
@@ -178,17 +178,10 @@ def _reason(fault: Exception) -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write under another name and rename: a file cut short must never look complete."""
+    """Write a download: a file cut short must never look complete."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        partial = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, data)
     except OSError as fault:
         raise DatasetError(
             f"{path} cannot be written ({fault.strerror}); set CE_HARNESS_DATA to a folder that can."

@@ -21,6 +21,7 @@ from harness.core.notation import Notation
 from harness.core.packages import install
 from harness.core.space import Feature, Space
 from harness.core.wording import scored
+from harness.core.writing import replacing
 from harness.store.run import StoredRun
 
 NAME, SHEET = "counterfactuals.csv", "counterfactuals.xlsx"
@@ -120,13 +121,11 @@ def write(run: StoredRun, form: Form = Form()) -> Path:
         scores = [score, score_after, label, label_after]
         lines.append([identity, number, *how, *scores, *_cells(space, row["row"] or {})])
     path = run.path / NAME
-    temporary = path.with_name(path.name + ".tmp")
     encoding = "utf-8" if form.sep == "," else "utf-8-sig"
-    with temporary.open("w", newline="", encoding=encoding) as file:
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding=encoding) as file:
         table = csv.writer(file, delimiter=form.sep, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
         table.writerow(map(escape, header))
         table.writerows([_plain(value, form.decimal) for value in line] for line in lines)
-    temporary.replace(path)
     (run.path / SHEET).unlink(missing_ok=True)  # of earlier answers
     if form.excel:
         write_sheet(run.path / SHEET, pd.DataFrame(lines, columns=header, dtype=object))
@@ -145,10 +144,10 @@ def write_sheet(path: Path, frame: pd.DataFrame) -> None:
     if len(frame) > MOST_ROWS:
         raise HarnessError(f"{path.name} would have {len(frame):,} rows, and a sheet holds {MOST_ROWS:,}; use the CSV.")
     safe = pd.DataFrame([[_plain(value) for value in line] for line in frame.itertuples(index=False)], dtype=object)
-    temporary = path.with_name(f"{path.stem}.tmp.xlsx")
+    header = [escape(str(name)) for name in frame.columns]
     try:
-        safe.to_excel(temporary, header=[escape(str(name)) for name in frame.columns], index=False, freeze_panes=(1, 0))
-        temporary.replace(path)
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            safe.to_excel(file, header=header, index=False, freeze_panes=(1, 0), engine="openpyxl")
     except OSError as fault:
         why = f"{path} cannot be written ({fault.strerror or fault})"
         raise HarnessError(f"{why}; close it where it is open, or give a file in a folder that exists.") from None

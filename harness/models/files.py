@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import logging
-import os
 import re
-import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -27,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from harness.core.errors import HarnessError, choices, short
 from harness.core.processes import ended_by
+from harness.core.writing import replacing
 from harness.models.runtime.source import SUFFIXES
 from harness.models.scorecard import as_scorecard
 
@@ -92,14 +91,8 @@ def _skops_io() -> Any:
 def save(estimator: Any, path: Path) -> None:
     """Store a fitted estimator as a skops file, which appears complete or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    os.close(handle)
-    try:
+    with replacing(path) as temporary:
         _skops_io().dump(estimator, temporary, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def load(path: Path, trust: bool = False) -> Any:

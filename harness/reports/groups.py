@@ -14,11 +14,11 @@ import pandas as pd
 from harness.core.gaps import MISSED, missing, same
 from harness.core.space import Feature
 from harness.core.wording import number, number_of, some, target_text
+from harness.core.writing import write_whole
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.scoring import group_table
 from harness.reports import markup
 from harness.reports.person import WIDTH
-from harness.store.rows import write_whole
 from harness.store.run import StoredRun
 
 REPORT, TABLE = "groups.md", "groups.csv"

@@ -15,6 +15,7 @@ import pandas as pd
 from harness.core.explanation import Status
 from harness.core.tolerances import CLAIM
 from harness.core.wording import some
+from harness.core.writing import write_whole
 from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
 from harness.evaluation.contest import DIVERSITY, Criterion
@@ -24,7 +25,6 @@ from harness.evaluation.study import Entry, Study
 from harness.reports.markup import DASH, csv_of, digits, markdown, short_of_one
 from harness.reports.overview import failures
 from harness.reports.stored import headings
-from harness.store.rows import write_whole
 from harness.store.run import StoredRun
 
 log, results = logging.getLogger("harness"), logging.getLogger("harness-results")

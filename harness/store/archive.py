@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from harness.core.caching import cache
 from harness.core.errors import HarnessError, short
+from harness.core.writing import replacing
 from harness.models.canonical import canonical, zipped
 from harness.models.files import PICKLES
 from harness.store import tabled
@@ -80,13 +81,9 @@ def pack(study: str, runs: Mapping[str, Path], sweeps: Iterable[Path], file: Pat
     }
     text = json.dumps(manifest, indent=1).encode()
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(file) as temporary:
         temporary.write_bytes(zipped({MANIFEST: text, **members}, {MANIFEST}))
         Archive(temporary)  # whoever deletes the folder now can rely on it
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
     return manifest
 
 

@@ -105,11 +105,3 @@ def _ends_line(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step: whoever reads it, now or after a crash, finds it as it was or as it is to be."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    # What is no letter, as in an error about a file whose name is no text, is written as its code.
-    temporary.write_bytes(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
-    os.replace(temporary, path)

@@ -23,6 +23,7 @@ from harness.core.objective import Objective
 from harness.core.space import Space
 from harness.core.target import Target
 from harness.core.wording import MENDABLE
+from harness.core.writing import replacing, write_whole
 from harness.data.sources import fetch
 from harness.data.stored import stored_source
 from harness.models import pipeline
@@ -33,7 +34,7 @@ from harness.models.runtime.source import ModelSource, is_file
 from harness.store.archive import answers_of, in_cache, published, studies
 from harness.store.codec import from_plain
 from harness.store.plain import to_plain
-from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
+from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines
 
 log = logging.getLogger("harness")
 
@@ -137,9 +138,8 @@ class StoredRun:
         source, name = Path(wrapped.path), f"model{Path(wrapped.path).suffix.lower()}"
         if not source.is_file() or checksum(source) != wrapped.sha256:
             raise HarnessError(f"{source} has changed since it was read; run the same command again.")
-        temporary = self.path / f"{name}.tmp"
-        shutil.copyfile(source, temporary)
-        os.replace(temporary, self.path / name)
+        with replacing(self.path / name) as temporary:
+            shutil.copyfile(source, temporary)
         kept = {field: getattr(wrapped, field) for field in KEPT}
         return {"file": name, "labels": classifier.labels, "opaque": classifier.opaque, **kept}
 

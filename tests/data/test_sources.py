@@ -115,7 +115,7 @@ def test_file_put_by_hand(data, source, name, content):
 def test_read_only_folder(data, monkeypatch):
     """A file that is there is read without anything being written."""
     path = put(data, "toy/toy.csv", CONTENT)
-    monkeypatch.setattr("tempfile.mkstemp", lambda **_: pytest.fail("wrote into the folder"))
+    monkeypatch.setattr("harness.data.sources.write_whole", lambda *_: pytest.fail("wrote into the folder"))
     path.parent.chmod(0o500)
     assert read_bytes(PLAIN) == CONTENT
     path.parent.chmod(0o700)

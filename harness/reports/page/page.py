@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from harness.core.errors import HarnessError
 from harness.core.wording import some, target_text
+from harness.core.writing import write_whole
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
 from harness.evaluation.study import Entry, Study
@@ -26,7 +27,6 @@ from harness.reports.page.elements import Column, Names, count, interval, markdo
 from harness.reports.page.which import recommendations
 from harness.reports.summary import line_of, of_ended
 from harness.store import mlflow
-from harness.store.rows import write_whole
 from harness.store.run import sweep_lines
 
 NAMED = 6  # wanted values and reasons that are listed before "and 3 more"
