@@ -87,8 +87,7 @@ class ActionableRecourse(CarlaMethod):
                 finally:
                     question.lenient = False
 
-        options = {"fs_size": self.fs_size, "discretize": self.discretize, "sample": self.sample}
-        method = Lenient(model_of(question, problem.train), options)
+        method = Lenient(model_of(question, problem.train), self.options())
         numbers = {name: feature for name, feature in question.columns.features.items() if feature.numeric}
         for name, feature in question.columns.features.items():
             method.action_set[name].step_direction = DIRECTIONS.get(feature.actionability, 0)

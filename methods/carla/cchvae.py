@@ -72,12 +72,8 @@ class Cchvae(TorchMethod):
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, moving_columns(problem.space))
-        options = {
-            "n_search_samples": self.n_search_samples,
-            "step": self.step,
-            "max_iter": self.max_iter,
-            **autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH),
-        }
+        coder = autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH)
         with compat.workshop():
-            method = compat.library().CCHVAE(model_of(question, in_batches(problem.train)), options)
+            model = model_of(question, in_batches(problem.train))
+            method = compat.library().CCHVAE(model, self.options() | coder)
         return self.explainer(question, method, draws=True, steps=True)

@@ -61,13 +61,6 @@ class Clue(GradientMethod):
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, moving_columns(problem.space))
         model = model_of(question, problem.train, module=module_of(problem, question))
-        options = {
-            "data_name": "rows",
-            "width": self.width,
-            "depth": self.depth,
-            "latent_dim": self.latent,
-            "epochs": self.epochs,
-        }
         with compat.workshop():
-            method = compat.library().Clue(model.data, model, options)
+            method = compat.library().Clue(model.data, model, {"data_name": "rows"} | self.options())
         return self.explainer(question, method, steps=True)

@@ -67,14 +67,9 @@ class Cruds(CodeDescent):
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, moving_columns(problem.space))
-        options = {
-            "lambda_param": self.lambda_,
-            "lr": self.lr,
-            "max_iter": self.max_iter,
-            **autoencoder(question, self.hidden, self.latent, self.epochs),
-        }
+        coder = autoencoder(question, self.hidden, self.latent, self.epochs)
         with compat.workshop():
             wanted = problem.labelled(problem.labels)
             model = model_of(question, problem.train, module=module_of(problem, question), wanted=wanted)
-            method = compat.library().CRUD(model, options)
+            method = compat.library().CRUD(model, self.options() | coder)
         return self.explainer(question, method, draws=True, steps=True)

@@ -17,7 +17,7 @@ from harness.core.problem import Problem
 from harness.core.target import Classes, Label
 from methods.carla import compat
 from methods.carla.adapter import BudgetError, Question
-from methods.wrapping import LateError, Met, plain
+from methods.wrapping import Defaults, LateError, Met, plain
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class CarlaMethod:
     """
 
     title: ClassVar[str]  # the method's name in sentences
+    library_defaults: ClassVar[Defaults]
     many: ClassVar[bool] = False  # whether it takes more than two classes, as one or some against the rest
 
     def refuses(self, problem: Problem) -> str | None:
@@ -68,6 +69,12 @@ class CarlaMethod:
     def build(self, problem: Problem) -> CarlaExplainer:
         """The explainer; code of CARLA's may run here."""
         raise NotImplementedError
+
+    def options(self) -> dict[str, Any]:
+        """Its settings as CARLA's own table of defaults names them, but for those of an autoencoder."""
+        places = {name: default.place for name, default in self.library_defaults.items()}
+        own = {name: place.rpartition(":")[2] for name, place in places.items() if place.startswith(compat.CATALOG)}
+        return {key: getattr(self, name) for name, key in own.items() if "/" not in key}
 
     def explainer(self, question: Question, method: Any, draws: bool = False, steps: bool = False) -> CarlaExplainer:
         """Of rows that a method of CARLA's gives for a factual."""

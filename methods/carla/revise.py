@@ -65,12 +65,7 @@ class Revise(CodeDescent):
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, moving_columns(problem.space))
         model = model_of(question, in_batches(problem.train), module=module_of(problem, question))
-        options = {
-            "lambda": self.lambda_,
-            "lr": self.lr,
-            "max_iter": self.max_iter,
-            **autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH),
-        }
+        coder = autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH)
         with compat.workshop():
-            method = compat.library().Revise(model, model.data, options)
+            method = compat.library().Revise(model, model.data, self.options() | coder)
         return self.explainer(question, method, steps=True)

@@ -72,6 +72,5 @@ class Wachter(GradientMethod):
         question = Question(problem, moving_columns(problem.space))
         module = module_of(problem, question)
         model = model_of(question, problem.train, module=lambda rows: module(rows).as_subclass(Shares))
-        options = {"lr": self.lr, "lambda_": self.lambda_, "n_iter": self.n_iter}
-        method = compat.library().Wachter(model, options)
+        method = compat.library().Wachter(model, self.options())
         return self.explainer(question, method, steps=True)
