@@ -11,7 +11,7 @@ import math
 from scipy.stats import chi2
 from scipy.stats import norm as normal
 
-NORMS = ("linf", "l2")
+from harness.certificate.balls import NORMS
 
 
 def probability(rho: float, sigma: float, columns: int, norm: str = "linf") -> float:

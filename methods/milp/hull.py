@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import nnls
 
+from harness.core.hull import PULL
 from harness.core.tolerances import COORDINATE_TIE, HULL_INSIDE
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
@@ -17,7 +18,6 @@ from harness.solvers.program import Compiled
 from methods.milp.forms import scaled
 
 Bound = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # as ``Manifold.pieces`` takes it
-PULL = 1e4  # weight of "the shares sum to 1" among least squares
 
 
 @dataclass(frozen=True)
