@@ -14,28 +14,19 @@ from harness.core.numbers import check_above, check_counts, check_least
 NO_NUMBERS = (math.nan, math.inf, "2", True, None, [3])
 
 
-@pytest.mark.parametrize("value", [0.99, -3, *NO_NUMBERS])
-def test_what_is_below_is_refused(value: Any) -> None:
-    settings = SimpleNamespace(fine=1, other=value)
-    with pytest.raises(ValueError, match=r"^other is .+; give a finite number of at least 1\.$"):
-        check_least(settings, 1, "fine", "other")
-    check_least(settings, 1, "fine")
+CASES = [
+    *((check_least, 1, 1, "finite number of at least 1", value) for value in (0.99, -3, *NO_NUMBERS)),
+    *((check_counts, 1, np.int64(3), "whole number of at least 1", value) for value in (0, 1.5, 2.0, *NO_NUMBERS)),
+    *((check_above, 0, 5e-324, "finite number above 0", value) for value in (0, -1e-9, *NO_NUMBERS)),
+]
 
 
-@pytest.mark.parametrize("value", [0, 1.5, 2.0, *NO_NUMBERS])
-def test_what_counts_nothing_is_refused(value: Any) -> None:
-    settings = SimpleNamespace(fine=1, numpys=np.int64(3), other=value)
-    with pytest.raises(ValueError, match=r"^other is .+; give a whole number of at least 1\.$"):
-        check_counts(settings, 1, "fine", "numpys", "other")
-    check_counts(settings, 1, "fine", "numpys")
-
-
-@pytest.mark.parametrize("value", [0, -1e-9, *NO_NUMBERS])
-def test_what_is_not_above_is_refused(value: Any) -> None:
-    settings = SimpleNamespace(fine=5e-324, other=value)
-    with pytest.raises(ValueError, match=r"^other is .+; give a finite number above 0\.$"):
-        check_above(settings, 0, "fine", "other")
-    check_above(settings, 0, "fine")
+@pytest.mark.parametrize(("check", "end", "fine", "allowed", "value"), CASES)
+def test_what_is_outside_is_refused(check: Any, end: int, fine: Any, allowed: str, value: Any) -> None:
+    settings = SimpleNamespace(one=1, fine=fine, other=value)
+    with pytest.raises(ValueError, match=rf"^other is .+; give a {allowed}\.$"):
+        check(settings, end, "one", "fine", "other")
+    check(settings, end, "one", "fine")
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -27,24 +27,42 @@ SCORED = {"population": "accepted", "metrics": {"names": []}}
 POINTS = rows((52.0, 40, "no", "school", "clerk"), (99.0, 30, "no", "degree", "clerk"))
 
 
+def stored(folder: Path, classifier: Any, people: Any, answers: Any, **meta: Any) -> Any:
+    """A run as far as it is read, of triples of a person, a number and a row."""
+    return SimpleNamespace(
+        path=folder,
+        packed=False,
+        meta={"scored": SCORED, "config": {"model": {}}, **meta},
+        space=SPACE,
+        classifier=classifier,
+        factuals=lambda: people,
+        rows=lambda: [dict(zip(("factual", "ce", "row"), answer, strict=True)) for answer in answers],
+    )
+
+
+def numbered(frame: pd.DataFrame) -> list[tuple[int, int, Any]]:
+    """Answers to one person."""
+    return [(3, number, row) for number, row in enumerate(frame.to_dict("records"), 1)]
+
+
+def of_shares(folder: Path, training: Training, **config: Any) -> tuple[Any, float]:
+    """A run of one question with two accepted answers, scored by ``retraining/bootstrap``; and that share."""
+    again = Retraining(training)
+    share = float(np.mean([model.predict(POINTS) == "granted" for model in again.models("bootstrap")]))
+    pd.DataFrame({"factual": [3], "retraining/bootstrap": [share]}).to_csv(folder / "scores.csv", index=False)
+    people = POINTS.iloc[:1].set_axis([3]), {3: Label("granted")}
+    meta = {"retrained": again.names, "config": {"model": config}}
+    return stored(folder, training.done().classifier, people, numbered(POINTS), **meta), share
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A run of one question with two accepted answers, scored by ``retraining/bootstrap``."""
+    """A run whose models, trained again, do not all say the same."""
     monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path))
     training = Training(TREE, SPACE, TRAIN, LABELS, ("refused", "granted"), cache=tmp_path / "models")
-    again = Retraining(training)
-    share = np.mean([model.predict(POINTS) == "granted" for model in again.models("bootstrap")])
+    found, share = of_shares(tmp_path, training)
     assert 0 < share < 1
-    pd.DataFrame({"factual": [3], "retraining/bootstrap": [share]}).to_csv(tmp_path / "scores.csv", index=False)
-    return SimpleNamespace(
-        path=tmp_path,
-        packed=False,
-        meta={"retrained": again.names, "scored": SCORED, "config": {"model": {}}},
-        space=SPACE,
-        classifier=training.done().classifier,
-        factuals=lambda: (POINTS.iloc[:1].set_axis([3]), {3: Label("granted")}),
-        rows=lambda: [{"factual": 3, "ce": k + 1, "row": row} for k, row in enumerate(POINTS.to_dict("records"))],
-    )
+    return found
 
 
 ACCEPTED = [{"factual": 3, "ce": 1, "verdict": "accepted"}, {"factual": 3, "ce": 2, "verdict": "accepted"}]
@@ -78,39 +96,28 @@ def test_numbers_of_changed_weights_are_computed_again(tmp_path: Path, name: str
     """Of two answers 0.3 and 0.001 above the threshold, whose weights may change by 0.1 and next to nothing."""
     both = answers.iloc[[0, 0]].assign(income=[80.0, 50.001])
     column = f"robustness/{name}"
-    one = SimpleNamespace(
-        path=tmp_path,
-        packed=False,
-        meta={"scored": SCORED | {"metrics": {"names": [f"metrics.{column.replace('/', '.')}"]}}, "config": {}},
-        space=SPACE,
-        classifier=linear.classifier,
-        factuals=lambda: (factual.set_axis([3]), {3: Label("granted")}),
-        rows=lambda: [{"factual": 3, "ce": k + 1, "row": row} for k, row in enumerate(both.to_dict("records"))],
-    )
-    for stored, wrong in ((getattr(robustness, name)(factual, both, linear), False), (held + 0.1, True)):
-        assert wrong or stored == pytest.approx(held, abs=1e-3)
-        pd.DataFrame({"factual": [3], column: [stored]}).to_csv(tmp_path / "scores.csv", index=False)
-        sentences, missing = retrained.faults(one, ACCEPTED)  # type: ignore[arg-type]
+    scored = SCORED | {"metrics": {"names": [f"metrics.{column.replace('/', '.')}"]}}
+    people = factual.set_axis([3]), {3: Label("granted")}
+    one = stored(tmp_path, linear.classifier, people, numbered(both), scored=scored)
+    for value, wrong in ((getattr(robustness, name)(factual, both, linear), False), (held + 0.1, True)):
+        assert wrong or value == pytest.approx(held, abs=1e-3)
+        pd.DataFrame({"factual": [3], column: [value]}).to_csv(tmp_path / "scores.csv", index=False)
+        sentences, missing = retrained.faults(one, ACCEPTED)
         assert (len(sentences), missing) == (wrong, 0)
-        assert all(f"{column} of factual 3 is stored as {stored:g}" in sentence for sentence in sentences)
+        assert all(f"{column} of factual 3 is stored as {value:g}" in sentence for sentence in sentences)
 
 
 def test_each_answer_is_held_against_what_was_wanted_for_its_person(tmp_path: Path) -> None:
     """One far above the threshold and one far below, each as wanted: neither is lost by a small change of weights."""
     both = answers.iloc[[0, 0]].assign(income=[80.0, 20.0]).set_axis([3, 4])
     name = "robustness/delta_validity"
-    run = SimpleNamespace(
-        path=tmp_path,
-        packed=False,
-        meta={"scored": SCORED | {"metrics": {"names": ["metrics.robustness.delta_validity"]}}, "config": {}},
-        space=SPACE,
-        classifier=linear.classifier,
-        factuals=lambda: (both, {3: Label("granted"), 4: Label("refused")}),
-        rows=lambda: [{"factual": k, "ce": 1, "row": row} for k, row in both.to_dict("index").items()],
-    )
+    scored = SCORED | {"metrics": {"names": ["metrics.robustness.delta_validity"]}}
+    people = both, {3: Label("granted"), 4: Label("refused")}
+    given = [(k, 1, row) for k, row in both.to_dict("index").items()]
+    run = stored(tmp_path, linear.classifier, people, given, scored=scored)
     pd.DataFrame({"factual": [3, 4], name: [1.0, 1.0]}).to_csv(tmp_path / "scores.csv", index=False)
     accepted = [{"factual": k, "ce": 1, "verdict": "accepted"} for k in both.index]
-    assert retrained.faults(run, accepted) == ([], 0)  # type: ignore[arg-type]
+    assert retrained.faults(run, accepted) == ([], 0)
 
 
 def test_retrained_models_are_asked_for_what_was_wanted_for_each_person(run: Any) -> None:
@@ -121,8 +128,8 @@ def test_retrained_models_are_asked_for_what_was_wanted_for_each_person(run: Any
     row, people = POINTS.to_dict("records")[1], {3: Label("granted"), 4: Label("refused")}
     run.factuals = lambda: (POINTS.iloc[[1, 1]].set_axis(list(people)), people)
     run.rows = lambda: [{"factual": person, "ce": 1, "row": row} for person in people]
-    stored = pd.DataFrame({"factual": list(people), "retraining/bootstrap": [share, 1 - share]})
-    stored.to_csv(run.path / "scores.csv", index=False)
+    shares = pd.DataFrame({"factual": list(people), "retraining/bootstrap": [share, 1 - share]})
+    shares.to_csv(run.path / "scores.csv", index=False)
     accepted = [{"factual": person, "ce": 1, "verdict": "accepted"} for person in people]
     assert retrained.faults(run, accepted) == ([], 0)
 
@@ -138,8 +145,8 @@ def test_the_metric_says_the_same(run: Any) -> None:
     own = replace(training.done().classifier, retraining=Retraining(training))
     valid = POINTS[own.predict(POINTS) == "granted"]
     assert len(valid) == 2
-    stored = pd.read_csv(run.path / "scores.csv")["retraining/bootstrap"][0]
-    assert bootstrap(factual, POINTS, replace(problem, classifier=own)) == pytest.approx(stored)
+    known = pd.read_csv(run.path / "scores.csv")["retraining/bootstrap"][0]
+    assert bootstrap(factual, POINTS, replace(problem, classifier=own)) == pytest.approx(known)
 
 
 AMENDED = [
@@ -155,21 +162,7 @@ def test_retrained_models_are_amended_as_the_runs_own(
     """Their weights rounded, or class 1 by the sum of trees; as they were fitted they say another share."""
     monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path))
     plain = Training(estimator, SPACE, TRAIN, LABELS, ("refused", "granted"), cache=tmp_path / "models")
-    training = replace(plain, amended=Amended(**settings))
-    again = Retraining(training)
-    share, other = (
-        np.mean([model.predict(POINTS) == "granted" for model in each.models("bootstrap")])
-        for each in (again, Retraining(plain))
-    )
-    assert share != other
-    pd.DataFrame({"factual": [3], "retraining/bootstrap": [share]}).to_csv(tmp_path / "scores.csv", index=False)
-    run: Any = SimpleNamespace(
-        path=tmp_path,
-        packed=False,
-        meta={"retrained": again.names, "scored": SCORED, "config": {"model": settings}},
-        space=SPACE,
-        classifier=training.done().classifier,
-        factuals=lambda: (POINTS.iloc[:1].set_axis([3]), {3: Label("granted")}),
-        rows=lambda: [{"factual": 3, "ce": k + 1, "row": row} for k, row in enumerate(POINTS.to_dict("records"))],
-    )
+    run, share = of_shares(tmp_path, replace(plain, amended=Amended(**settings)), **settings)
+    models = Retraining(plain).models("bootstrap")
+    assert share != np.mean([model.predict(POINTS) == "granted" for model in models])
     assert retrained.faults(run, ACCEPTED) == ([], 0)

@@ -34,7 +34,7 @@ from support.applicants import (
 )
 from support.complete import CONF
 from support.engines import engines
-from support.enumeration import ask, merit
+from support.enumeration import apart, ask, merit
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Status
@@ -54,17 +54,6 @@ from methods.estimators.thresholds import last_left
 def label(method: CeOcl) -> str:
     """A test's name for a method."""
     return f"{method.distance}-{method.alpha:g}"
-
-
-def separate(space: Space, frame: pd.DataFrame, row: dict[str, Any], separation: float) -> np.ndarray:
-    """Which rows differ from ``row`` in a category, or by ``separation`` in a number."""
-    apart = np.zeros(len(frame), dtype=bool)
-    for feature in space.features:
-        if feature.numeric:
-            apart |= abs(frame[feature.name] - row[feature.name]).to_numpy() / feature.range >= separation - 1e-9
-        else:
-            apart |= (frame[feature.name] != row[feature.name]).to_numpy()
-    return apart
 
 
 def best(
@@ -94,7 +83,7 @@ def best(
     if method.max_changes is not None:
         keep &= changes <= method.max_changes
     for row in earlier:
-        keep &= separate(space, grid, row, method.separation)
+        keep &= apart(space, grid, row, method.separation)
     values = method.objective(problem).evaluate(space, factual, grid[keep])
     return float(values.min(initial=np.inf))
 
