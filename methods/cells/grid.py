@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 
@@ -180,7 +180,8 @@ class _Cells:
     inputs: Sequence[Input]
     leaves: Sequence[Sequence[Leaf]]
     single: bool
-    _met: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    _values: dict[int, np.ndarray] = field(default_factory=dict)  # by an input, of its categories
+    _cell_of: dict[tuple[int, float], int] = field(default_factory=dict)  # by an input and a threshold
 
     @cached_property
     def sources(self) -> list[int]:
@@ -238,7 +239,7 @@ class _Cells:
             place = self.sources[column]
             if not self.space.features[place].missing:
                 continue
-            met = self._meeting(place, leaf)
+            met = self.meeting(place, leaf)
             if met[-1] and met[:-1].any() and not met[-2]:
                 found = [
                     part
@@ -250,37 +251,75 @@ class _Cells:
                 ]
         return found
 
-    def met(self, place: int, leaf: Leaf) -> np.ndarray:
-        """Which cells of a feature a leaf meets, bool, shape (cells of the feature,)."""
-        key = id(leaf), place
-        if key not in self._met:
-            self._met[key] = self._meeting(place, leaf)
-        return self._met[key]
+    def span(self, place: int, leaf: Leaf) -> tuple[int, int] | None:
+        """The first and the last cell of an ordered feature that a leaf meets; None where it meets none.
 
-    def _meeting(self, place: int, leaf: Leaf) -> np.ndarray:
+        Raises
+        ------
+        UnsupportedError
+            Where these do not follow one another.
+        """
+        feature = self.space.features[place]
+        if feature.numeric and not feature.missing:
+            first, last = self._between(place, leaf)
+            return (first, last) if first <= last else None
+        met = np.flatnonzero(self.meeting(place, leaf))
+        if len(met) and met[-1] - met[0] >= len(met):
+            raise UnsupportedError(
+                f"{feature.name} is ordinal, and the model splits it out of its order; make it categorical."
+            )
+        return (int(met[0]), int(met[-1])) if len(met) else None
+
+    def meeting(self, place: int, leaf: Leaf) -> np.ndarray:
+        """Which cells of a feature a leaf meets, bool, shape (cells of the feature,)."""
         feature, count = self.space.features[place], self._count(place)
+        columns = [column for column in leaf.gaps if self.sources[column] == place]
+        if feature.numeric:
+            met = np.zeros(count, dtype=bool)
+            first, last = self._between(place, leaf)
+            met[first : last + 1] = True
+            if feature.missing:
+                met[-1] = all(leaf.gaps[column] for column in columns)
+            return met
         met = np.ones(count, dtype=bool)
+        for column in columns:
+            if column not in self._values:
+                self._values[column] = as_compared(by_category(feature, self.inputs[column]), self.single)
+            values = self._values[column]
+            met &= (values > leaf.above.get(column, -math.inf)) & (values <= leaf.at_most.get(column, math.inf))
+        return met
+
+    def _between(self, place: int, leaf: Leaf) -> tuple[int, int]:
+        """The first and the last interval of a number that a leaf meets; the last comes before where it meets none."""
+        first, last = 0, len(self.ends[place])
         for column in leaf.gaps:
             if self.sources[column] != place:
                 continue
-            if feature.missing and not leaf.gaps[column]:
-                met[-1] = False
             source = self.inputs[column]
-            above, at_most = leaf.above.get(column, -math.inf), leaf.at_most.get(column, math.inf)
-            if not (isinstance(source, Affine) and feature.numeric):
-                values = as_compared(by_category(feature, source), self.single)
-                met &= (values > above) & (values <= at_most)
-                continue
-            rising = source.unit > 0
-            numbers = met[: len(self.ends[place]) + 1]
+            assert isinstance(source, Affine)  # or ``ends`` refuses
+            rising, above, at_most = (
+                source.unit > 0,
+                leaf.above.get(column, -math.inf),
+                leaf.at_most.get(column, math.inf),
+            )
             if above == math.inf:
-                numbers[:] = False
-                continue
+                return 1, 0
+            rising = source.unit > 0
             for threshold, none, beyond in ((above, -math.inf, rising), (at_most, math.inf, not rising)):
                 if threshold != none:
-                    end = last_decoded(feature, source, threshold, self.single)
-                    numbers &= (np.arange(len(numbers)) > np.searchsorted(self.ends[place], end)) == beyond
-        return met
+                    cell = self._cell(column, threshold)
+                    first, last = (max(first, cell + 1), last) if beyond else (first, min(last, cell))
+        return first, last
+
+    def _cell(self, column: int, threshold: float) -> int:
+        """The last cell on the low side of a threshold."""
+        key = column, threshold
+        if key not in self._cell_of:
+            place, source = self.sources[column], self.inputs[column]
+            assert isinstance(source, Affine)
+            end = last_decoded(self.space.features[place], source, threshold, self.single)
+            self._cell_of[key] = int(np.searchsorted(self.ends[place], end))
+        return self._cell_of[key]
 
 
 def _masks(
@@ -291,21 +330,29 @@ def _masks(
     upto = np.zeros((len(leaves), int(cells.offset[-1]), words), dtype=np.uint64)
     onwards = np.zeros_like(upto)
     for t, (listed, split) in enumerate(zip(leaves, splits, strict=True)):
-        for (bit, leaf), place in product(enumerate(listed), split):
-            word, mark = bit // WORD, np.uint64(1) << np.uint64(bit % WORD)
-            met, feature = cells.met(place, leaf), cells.space.features[place]
+        held = [{cells.sources[column] for column in leaf.gaps} for leaf in listed]
+        word, bit = np.divmod(np.arange(len(listed)), WORD)
+        mark = np.uint64(1) << bit.astype(np.uint64)
+        for place in split:
             own = slice(int(cells.offset[place]), int(cells.offset[place + 1]))
-            if feature.kind is Kind.CATEGORICAL:
-                upto[t, own, word][met] |= mark
-                onwards[t, own, word][met] |= mark
-            elif met.any():
-                first, last = np.flatnonzero(met)[[0, -1]]
-                if not met[first : last + 1].all():
-                    raise UnsupportedError(
-                        f"{feature.name} is ordinal, and the model splits it out of its order; make it categorical."
-                    )
-                upto[t, own, word][first:] |= mark
-                onwards[t, own, word][: last + 1] |= mark
+            ahead, back = upto[t, own], onwards[t, own]
+            free = np.array([place not in features for features in held])
+            everywhere = np.zeros(words, dtype=np.uint64)
+            np.bitwise_or.at(everywhere, word[free], mark[free])
+            if cells.space.features[place].kind is Kind.CATEGORICAL:
+                ahead |= everywhere
+                for k in np.flatnonzero(~free):
+                    ahead[cells.meeting(place, listed[k]), word[k]] |= mark[k]
+                back[:] = ahead
+                continue
+            ahead[0] |= everywhere
+            back[-1] |= everywhere
+            for k in np.flatnonzero(~free):
+                if (span := cells.span(place, listed[k])) is not None:
+                    ahead[span[0], word[k]] |= mark[k]
+                    back[span[1], word[k]] |= mark[k]
+            ahead[:] = np.bitwise_or.accumulate(ahead, axis=0)
+            back[::-1] = np.bitwise_or.accumulate(back[::-1], axis=0)
     return upto, onwards
 
 
