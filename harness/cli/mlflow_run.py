@@ -79,7 +79,9 @@ def log_study(numbers: Numbers, folder: Path) -> None:
             if meta.get("fingerprint"):
                 seed = f", seed {meta['seed']}" if entry.seeds > 1 else ""
                 name = f"{entry.task.replace(' / ', '/')}/{entry.method}{seed}"
-                found[meta["fingerprint"]] = name, _note(part), _logged(numbers, part) | _standing(numbers, entry)
+                pooled = f" Ranks and common means are of all {entry.seeds} seeds together." if entry.seeds > 1 else ""
+                numbers_of_seed = _logged(numbers, part) | _standing(numbers, entry)
+                found[meta["fingerprint"]] = name, _note(part) + pooled, numbers_of_seed
     metas = (run.meta for run in stored_runs(folder))
     earlier = {str(meta.get("fingerprint")) for meta in metas if identity(meta) in asked} - {*found}
     tracking.amend(numbers.study.name, found, earlier, ("rank/", "common/", "n/common_"))

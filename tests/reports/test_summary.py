@@ -550,9 +550,11 @@ def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
     monkeypatch.setattr(mlflow_run.tracking, "amend", lambda name, found, earlier, families: logged.update(found))
     mlflow_run.log_study(numbers, tmp_path)
     assert set(logged) == {"e", "0", "1"}
+    assert "seeds" not in logged["e"][1]
     for name, note, metrics in (logged["0"], logged["1"]):
         assert name.startswith("loans/tree/lucky, seed ")
         assert "1 question, none exists for 1: coverage 1.00" in note
+        assert note.endswith("Ranks and common means are of all 2 seeds together.")
         assert (metrics["coverage"], metrics["more/none_exists"], metrics["n/coverage"]) == (1.0, 1.0, 1)
     said = "loans / tree: none exists for 1 question (1), which are counted apart: proof, all is settled."
     assert said in overview(numbers)[0]
