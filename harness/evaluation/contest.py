@@ -30,7 +30,8 @@ DIVERSITY, SECONDS = "diversity", "seconds"
 def metrics_of(*runs: StoredRun) -> dict[str, Metric]:
     """The metrics that runs were scored by, by full name; without those that cannot be imported here, and of an archive
     without those of packages that bring no choices here: whatever an archive names is not imported."""
-    found = (_metric(path, run.packed) for run in runs for path in metric_paths(run))
+    named = dict.fromkeys((path, packed) for run in runs for packed in [run.packed] for path in metric_paths(run))
+    found = (_metric(path, packed) for path, packed in named)
     return {metric.name: metric for metric in found if metric is not None}
 
 
