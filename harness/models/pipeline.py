@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import MetaEstimatorMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import BaseEnsemble
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -35,10 +38,12 @@ from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, by_category, run_steps
 from harness.core.space import Feature, Kind, Space
 from harness.core.wording import some
-from harness.models.composite import chosen, own_threshold, read
+from harness.models.composite import MADE_OF_OTHERS, chosen, own_threshold, read
 from harness.models.runtime.estimators import RuntimeModel
 from harness.models.scorecard import OptBinned, ScorecardEstimator
 from harness.models.unseen import NAMED, unseen
+
+NUMERIC = frozenset({"sklearn", "xgboost", "lightgbm"})  # libraries whose estimators take no texts
 
 
 @dataclass(frozen=True)
@@ -459,6 +464,8 @@ def _input(column: Column, estimator: Any, at: PipelineStep) -> Input:
             f"{at.step(estimator)} takes the texts of {feature.name} for categories by itself; put an OrdinalEncoder "
             f"before it in a pipeline, and name its columns in categorical_features"
         )
+    if any(isinstance(value, str) for value in column.values) and not _takes_numbers(estimator):
+        raise UnsupportedError(f"{at.step(estimator)} takes the texts of {feature.name} by itself")
     values = _numbers(column, estimator, at)
     if values is None or not np.isfinite(values).all():
         raise UnsupportedError(f"{at.step(estimator)} is given {feature.name}, which is no number there")
@@ -466,3 +473,11 @@ def _input(column: Column, estimator: Any, at: PipelineStep) -> Input:
         levels = tuple(level for level, value in zip(feature.categories, values, strict=True) if value)
         return Indicator(feature.name, levels)
     return Lookup(feature.name, feature.categories, tuple(values.tolist()))
+
+
+def _takes_numbers(estimator: Any) -> bool:
+    """Whether an estimator is known to take numbers alone; what others make of texts, their predictions show."""
+    if type(estimator).__module__.partition(".")[0] not in NUMERIC:
+        return False
+    made = isinstance(estimator, MetaEstimatorMixin) and not isinstance(estimator, BaseEnsemble)
+    return not made and not isinstance(estimator, (*MADE_OF_OTHERS, DummyClassifier, DummyRegressor))

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
@@ -362,6 +362,38 @@ class Ratio(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+
+class Texts(ClassifierMixin, BaseEstimator):
+    """A classifier that reads a column of texts itself."""
+
+    def __init__(self, column: str = "city") -> None:
+        self.column = column
+
+    def fit(self, given: pd.DataFrame, labels: Any) -> Texts:
+        self.classes_, self.feature_names_in_ = np.unique(labels), np.array(given.columns, dtype=object)
+        self.n_features_in_ = given.shape[1]
+        return self
+
+    def predict_proba(self, given: pd.DataFrame) -> np.ndarray:
+        share = np.where(given[self.column] == "Ulm", 0.8, 0.3) + 0.001 * given["age"].to_numpy(float)
+        return np.column_stack([1.0 - share, share])
+
+    def predict(self, given: pd.DataFrame) -> np.ndarray:
+        return self.classes_[(self.predict_proba(given)[:, 1] > 0.5).astype(int)]
+
+
+def test_a_classifier_of_ones_own_may_read_texts() -> None:
+    """Nothing is known of it, so its predictions show whether it can; also behind sklearn's own that only ask it."""
+    table = READ[["age", "city"]]
+    both = VotingClassifier([("one", Texts()), ("other", Texts())], voting="soft")
+    for model in (Texts().fit(table, LABELS), both.fit(table, LABELS)):
+        known = pose(table.assign(label=LABELS), "label", model, desired="good").classifier
+        assert (known.opaque or "").startswith("this model is opaque")
+        np.testing.assert_array_equal(known.predict(table), model.predict(table))
+    lost = Texts().fit(table, LABELS).set_params(column="town")
+    with pytest.raises(HarnessError, match=r"its prediction of the data's rows fails: .*town"):
+        pose(table.assign(label=LABELS), "label", lost, desired="good")
 
 
 @pytest.mark.parametrize("names", [True, False])
