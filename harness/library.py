@@ -44,7 +44,7 @@ import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -71,13 +71,14 @@ from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
 from harness.data.features import OF_COSTS, bounds_of, check_ranked
 from harness.data.findings import with_findings
-from harness.data.in_memory import check_frame, check_person, check_settings, plain
+from harness.data.in_memory import check_frame, check_settings, plain
 from harness.evaluation import checker
 from harness.evaluation.lookup import metric_named
 from harness.execution.clocks import CompileClock, say_compiling
 from harness.execution.contract import breach, refused
 from harness.execution.experiment import entropy
 from harness.execution.messages import ExplainRequest
+from harness.execution.person import Person, person_of
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
 from harness.models.adopt import adopt, check_file, doubt, predicts_numbers
@@ -88,7 +89,6 @@ from harness.reports.group_explained import GroupExplained
 from harness.reports.person import Context, Explained
 from harness.store.rows import answer_row, group_line
 
-Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
 RECENT = 4  # fitted methods that are kept for the next person
 
 _clock = CompileClock(lambda ours, seconds: say_compiling(ours))
@@ -280,7 +280,7 @@ def explain(
         For a person who is no point of the feature space, and for a method that breaks its contract.
     """
     _check(method, task, n, seed, time_limit)
-    factual, problem = _person(task, person)
+    factual, problem = person_of(task, person)
     claim: Objective | None = None
     with generators_kept():
         # Of rows of the table many are asked about at once, which takes a library hardly longer than one.
@@ -329,7 +329,7 @@ def explain_group(
     several = isinstance(people, Iterable) and not isinstance(people, str | Mapping)
     numbers = dict.fromkeys(_row(task, one) for one in (people if several else [people]))
     satisfied = tuple(one for one in numbers if task.satisfied(one))
-    posed = [_person(task, one) for one in numbers if one not in satisfied]
+    posed = [person_of(task, one) for one in numbers if one not in satisfied]
     if not posed:
         nobody = "nobody of these people needs a counterfactual" if numbers else "no people are given"
         raise HarnessError(f"{nobody}; give numbers of rows that the model refuses.")
@@ -366,7 +366,7 @@ def _row(task: Task, person: Any) -> int:
     """The number of a row, if it is one."""
     if not whole(person):
         raise DatasetError(f"{person!r} is no row of the table; give numbers of rows, such as [3, 7, 12].")
-    return int(_person(task, person)[0].index[0])
+    return int(person_of(task, person)[0].index[0])
 
 
 def _ask(
@@ -390,36 +390,6 @@ def _ask(
     if why := breach(found, problem, ExplainRequest(factual, n, own, limit)):
         raise HarnessError(f"{type(method).__name__} breaks the contract of methods: {why}.")
     return with_doubts(found, met), method.objective(problem)
-
-
-def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
-    """One decoded row with its id, and the problem it poses."""
-    space, rows = task.dataset.space, task.factuals
-    if whole(person):
-        if person not in rows.index:
-            first, last = int(rows.index.min()), int(rows.index.max())
-            dropped = ", without the rows dropped as incomplete" * (len(rows) <= last - first)
-            raise DatasetError(f"there is no row {person} in the table; allowed: {first} to {last}{dropped}.")
-        return rows.loc[[int(person)]], task.problem(int(person))
-    frame = person.infer_objects() if isinstance(person, pd.DataFrame) else None
-    if isinstance(person, Mapping | pd.Series):
-        frame = pd.DataFrame([dict(person)])
-    if frame is None or len(frame) != 1:
-        given = f"{len(frame)} rows" if frame is not None else f"{person!r}"
-        raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row.")
-    frame = _without_gaps(task.dataset, frame)
-    check_person(space, frame)
-    factual = space.frame(frame[list(space.names)].astype(object).to_dict("records")).set_axis(["new"])
-    factual = task.dataset.reading.clipped("the person", factual)
-    problems = list(task.problems.values())
-    return factual, next((problem for problem in problems if not problem.valid(factual)[0]), problems[0])
-
-
-def _without_gaps(dataset: Dataset, frame: pd.DataFrame) -> pd.DataFrame:
-    """A person with each gap filled as those of the table are."""
-    if held := [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]:
-        logging.getLogger(__name__).info("the person: missing %s filled by the training rows.", ", ".join(held))
-    return dataset.reading.cut(frame.assign(**{name: [dataset.reading.filler(name)] for name in held}))
 
 
 def in_context(found: Explanation, claim: Objective | None, problem: Problem, factual: pd.DataFrame) -> Explained:
