@@ -387,9 +387,10 @@ def _ask(
     own = entropy(seed)(factual.index[0])
     with doubts() as met:
         found = explainer.explain(factual.copy(), n, seeded(own), Deadline.after(limit))
-    if why := breach(found, problem, ExplainRequest(factual, n, own, limit)):
+    claim = method.objective(problem)
+    if why := breach(found, problem, ExplainRequest(factual, n, own, limit), claim is not None):
         raise HarnessError(f"{type(method).__name__} breaks the contract of methods: {why}.")
-    return with_doubts(found, met), method.objective(problem)
+    return with_doubts(found, met), claim
 
 
 def in_context(found: Explanation, claim: Objective | None, problem: Problem, factual: pd.DataFrame) -> Explained:

@@ -391,6 +391,9 @@ def test_a_false_answer_is_marked(question: Any, pipeline: Pipeline) -> None:
 def test_a_broken_method_is_an_error(question: Any, pipeline: Pipeline) -> None:
     with pytest.raises(HarnessError, match="asked for 2 answers and gave 1"):
         explain(Given((Answer(Status.GAVE_UP),)), question, rejected(pipeline)[0], n=2, time_limit=7)
+    proof = Answer(Status.OPTIMAL, FRAME.iloc[0, :-1].to_dict(), objective=0.0, bound=0.0)
+    with pytest.raises(HarnessError, match=r"Given breaks the contract of methods: .* its objective\(\) returns None"):
+        explain(Given((proof,)), question, rejected(pipeline)[0], time_limit=7)
 
 
 def test_metrics_by_name(question: Any, pipeline: Pipeline) -> None:

@@ -91,8 +91,14 @@ def _listed(names: set[Any]) -> str:
     return ", ".join(sorted(map(repr, names)))
 
 
-def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) -> str | None:
-    """How an explanation breaks the contract of ``Explainer``, if it does."""
+def breach(explanation: Explanation, problem: Problem, request: ExplainRequest, claims: bool = True) -> str | None:
+    """How an explanation breaks the contract of ``Explainer``, if it does.
+
+    Parameters
+    ----------
+    claims
+        Whether the method says by ``objective`` what it minimises: without that nothing can be proven.
+    """
     if fault := _no_explanation(explanation, Explanation, "explain", "answers"):
         return fault
     if len(explanation.answers) != request.count:
@@ -102,6 +108,8 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
     origin = request.factual.iloc[0].to_dict()
     for answer in explanation.answers:
         if fault := _no_number({"objective": answer.objective, "bound": answer.bound}):
+            return fault
+        if not claims and (fault := _unclaimed(answer)):
             return fault
         if answer.status is Status.OPTIMAL and (answer.objective is None or answer.bound is None):
             return "the method called an answer OPTIMAL without its objective and bound; without a proof it is FOUND"
@@ -119,6 +127,20 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
         if same_row(answer.row, origin):
             return "the method handed the factual back as an answer"
     return None
+
+
+def _unclaimed(answer: Answer) -> str | None:
+    """What an answer claims to have minimised, of a method that claims to minimise nothing."""
+    given = ["the status OPTIMAL"] * (answer.status is Status.OPTIMAL)
+    given += [
+        f"{name} {getattr(answer, name)!r}" for name in ("objective", "bound") if getattr(answer, name) is not None
+    ]
+    if not given:
+        return None
+    return (
+        f"the method gave an answer with {' and '.join(given)}, and its objective() returns None; return an Objective "
+        f"there, or call the answer FOUND, without objective and bound"
+    )
 
 
 def _no_explanation(found: Any, kind: type, function: str, parts: str) -> str | None:

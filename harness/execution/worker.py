@@ -40,6 +40,7 @@ def serve(connection: Connection) -> None:
     """Answer messages until the other end closes."""
     problem: Problem | None = None
     explainer: Explainer | None = None
+    claims = True
     compiling, own = CompileClock(lambda ours, seconds: connection.send(Compiling(ours, seconds))), os.getpid()
     while True:
         compiled = compiling.seconds  # receiving a method imports its modules, which may compile
@@ -56,13 +57,14 @@ def serve(connection: Connection) -> None:
             problem = message.problem
             connection.send(FitStarted())
             explainer, fitted = _fit(message, compiling)
+            claims = fitted.claim is not None
             _end_a_copy(own)
             compiled = compiling.seconds - compiled
             connection.send(
                 replace(fitted, compile_seconds=compiled, cpu_seconds=processor_seconds() + _far_seconds(explainer))
             )
         elif explainer is not None and problem is not None:
-            reply = _timed(explainer, problem, message, compiling)
+            reply = _timed(explainer, problem, message, compiling, claims)
             _end_a_copy(own)
             connection.send(reply)
 
@@ -101,7 +103,11 @@ def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None
 
 
 def _timed(
-    explainer: Explainer, problem: Problem, request: ExplainRequest | GroupRequest, compiling: CompileClock
+    explainer: Explainer,
+    problem: Problem,
+    request: ExplainRequest | GroupRequest,
+    compiling: CompileClock,
+    claims: bool = True,
 ) -> ExplainReply | GroupReply:
     """The reply to a question with what it took, and whether it is the last that this process can give.
 
@@ -117,7 +123,7 @@ def _timed(
         reply = _explain_group(explainer, problem, request)
         reasons = {reply.reason}
     else:
-        reply = _explain(explainer, problem, request)
+        reply = _explain(explainer, problem, request, claims)
         reasons = {answer.reason for answer in reply.explanation.answers}
     seconds, spent = time.perf_counter() - compiling.seconds - start, processor_seconds() - spent
     told = _model_seconds(explainer)
@@ -131,12 +137,12 @@ def _timed(
     )
 
 
-def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) -> ExplainReply:
+def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest, claims: bool = True) -> ExplainReply:
     count, rng = request.count, seeded(request.seed)
     try:
         with doubts() as met:
             explanation = explainer.explain(request.factual.copy(), count, rng, Deadline.after(request.limit))
-        fault = breach(explanation, problem, request)
+        fault = breach(explanation, problem, request, claims)
         if fault:
             explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, fault)
         explanation = with_doubts(explanation, met)

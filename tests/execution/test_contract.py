@@ -149,6 +149,24 @@ def test_a_proof_has_a_number(
         assert "OPTIMAL" in found
 
 
+def test_nothing_is_proven_of_what_is_not_claimed(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    """Of a method whose objective is None; one that claims an objective may say all of it."""
+    asked = ExplainRequest(problem.train.iloc[[0]], 1, (0,), 1.0)
+    for answer, words in (
+        (Answer(Status.OPTIMAL, rows[1], objective=0.0, bound=0.0), "the status OPTIMAL and objective 0.0 and bound"),
+        (
+            Answer(Status.FOUND, rows[1], objective=0.5),
+            "objective 0.5, and its objective() returns None; return an Obj",
+        ),
+        (Answer(Status.GAVE_UP, bound=0.5), "an answer with bound 0.5"),
+        (Answer(Status.FOUND, rows[1]), None),
+        (NOTHING, None),
+    ):
+        assert breach(Explanation((answer,)), problem, asked) is None
+        found = breach(Explanation((answer,)), problem, asked, claims=False)
+        assert found is None if words is None else words in (found or "")
+
+
 def test_the_factual_is_no_answer(problem: Problem, rows: list[dict[str, Any]]) -> None:
     """One feature apart is one."""
     words = "the method handed the factual back as an answer"

@@ -113,6 +113,12 @@ def _rows(*changes: dict[str, Any]) -> Callable[[pd.DataFrame], Explanation]:
     return answer
 
 
+def _prove(factual: pd.DataFrame) -> Explanation:
+    """Optima of a method that claims no objective."""
+    (first, second) = (factual.iloc[0].to_dict() | {"income": income} for income in (1.0, 2.0))
+    return Explanation(tuple(Answer(Status.OPTIMAL, row, objective=0.0, bound=0.0) for row in (first, second)))
+
+
 LINGERED = 0.6  # seconds
 LEAKED: list[np.ndarray] = []  # of a worker, as long as it lives
 ACTS: dict[str, Callable[[pd.DataFrame], Explanation | None]] = {
@@ -137,6 +143,7 @@ ACTS: dict[str, Callable[[pd.DataFrame], Explanation | None]] = {
     "too few": _rows({"income": 1.0}),
     "NaN": _rows({"income": float("nan")}, {"income": 1.0}),
     "factual": _rows({}, {"income": 1.0}),
+    "prove": _prove,
     "columns": _rows({"wage": 1.0}, {"income": 1.0}),
 }
 
@@ -182,6 +189,7 @@ FAILED = {(Status.FAILED, Reason.CRASH)}
         ("too few", LIMITS, FAILED, "asked for 2 answers and gave 1"),
         pytest.param("NaN", LIMITS, FAILED, "missing values", marks=pytest.mark.slow),
         ("factual", LIMITS, FAILED, "handed the factual back"),
+        ("prove", LIMITS, FAILED, "objective() returns None; return an Objective there"),
         ("columns", LIMITS, FAILED, "which is no feature"),
         ("odd detail", LIMITS, FAILED, "ValueError('no') as detail, a ValueError, which is no plain value"),
         ("odd row", LIMITS, FAILED, "Decimal('1.5') as income"),
