@@ -71,6 +71,9 @@ class Answer:
     detail: str = ""
 
     def __post_init__(self) -> None:
+        if str(self.status) not in {*Status}:
+            raise ValueError(f"an answer has the status {self.status!r}; give one of Status: {', '.join(Status)}.")
+        object.__setattr__(self, "status", Status(self.status))  # its name will do
         if self.status.found != (self.row is not None):
             raise ValueError(f"an answer with status {self.status} {'needs' if self.status.found else 'has no'} row.")
 

@@ -167,6 +167,13 @@ def test_nothing_is_proven_of_what_is_not_claimed(problem: Problem, rows: list[d
         assert found is None if words is None else words in (found or "")
 
 
+def test_a_status_may_be_its_name(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    answer = Answer("FOUND", rows[1])  # type: ignore[arg-type]
+    assert answer.status is Status.FOUND
+    with pytest.raises(ValueError, match="has the status 'found'; give one of Status: OPTIMAL, FOUND, INFEASIBLE"):
+        Answer("found", rows[1])  # type: ignore[arg-type]
+
+
 def test_the_factual_is_no_answer(problem: Problem, rows: list[dict[str, Any]]) -> None:
     """One feature apart is one."""
     words = "the method handed the factual back as an answer"
