@@ -208,6 +208,23 @@ def test_a_person_may_be_a_row_turned_into_a_table(question: Task, refused: list
         explain(Nearest(), question, nobody)
 
 
+def test_a_feature_may_be_called_self() -> None:
+    """As an argument of pandas' own functions is called."""
+    numbers = X[["age", "income"]].rename(columns={"age": "self"})
+    table = numbers.assign(**{TARGET: FRAME[TARGET]})
+    asked = pose(table, TARGET, LogisticRegression().fit(numbers, FRAME[TARGET]), missing="median")
+    place = next(place for place in range(len(table)) if not asked.satisfied(place))
+    found = explain(Nearest(), asked, {"self": math.nan, "income": numbers["income"][place]}).to_frame()
+    assert found["self"].notna().all()
+    assert found.columns[-2:].tolist() == ["self", "income"]
+
+
+def test_a_table_of_costs_is_a_sentence(model: Pipeline) -> None:
+    name = next(name for name in X if not pd.api.types.is_numeric_dtype(X[name]))
+    with pytest.raises(DatasetError, match=f"costs of {name} are .*give {{FROM: {{TO: COST}}}}"):
+        pose(FRAME, TARGET, model, features={name: {"costs": pd.DataFrame({"a": [1.0]})}})
+
+
 def test_a_value_that_pandas_calls_missing_is_a_gap() -> None:
     """Of a model that takes gaps as they are."""
     numbers = X[["age", "income"]].astype(float)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -142,7 +142,9 @@ class Feature:
                         f"feature {self.name} is categorical, and neither rises nor falls; leave {name} out, or set "
                         f"'costs' of pairs of its categories."
                     )
-        if self.price.costs and self.kind not in {Kind.BINARY, Kind.CATEGORICAL}:
+        given = self.price.costs
+        none = given is None or (isinstance(given, Mapping | list | tuple) and not given)  # a table is no truth value
+        if not none and self.kind not in {Kind.BINARY, Kind.CATEGORICAL}:
             raise DatasetError(
                 f"feature {self.name} is {self.kind}, and 'costs' are of pairs of categories without an order; set "
                 f"weight_up and weight_down instead."

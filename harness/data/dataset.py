@@ -67,7 +67,10 @@ class Reading:
     def cut(self, people: pd.DataFrame) -> pd.DataFrame:
         """People with the intervals that their numbers lie in; what is an interval already stays."""
         held = {name: cut for name, cut in self.intervals.items() if name in people}
-        return people.assign(**{name: list(map(cut.holding, people[name])) for name, cut in held.items()})
+        found = people.copy(deep=False)
+        for name, cut in held.items():
+            found[name] = list(map(cut.holding, people[name]))
+        return found
 
     def clipped(self, what: str, people: pd.DataFrame) -> pd.DataFrame:
         """People with numbers within the ends; how many were not is said. Intervals hold all that lies beyond."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -34,7 +34,10 @@ def person_of(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
         frame = pd.DataFrame([dict(person)])
     if frame is None or len(frame) != 1:
         given = f"{len(frame)} rows" if frame is not None else f"{person!r}"
-        raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row.")
+        many = "; several: [explain(method, question, one) for one in ...]" * (
+            isinstance(person, Iterable) and not isinstance(person, str)
+        )
+        raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row{many}.")
     frame = _without_gaps(task.dataset, frame)
     check_person(space, frame)
     factual = space.frame(frame[list(space.names)].astype(object).to_dict("records")).set_axis(["new"])
@@ -47,4 +50,7 @@ def _without_gaps(dataset: Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     """A person with each gap filled as those of the table are."""
     if held := [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]:
         logger.info("the person: missing %s filled by the training rows.", ", ".join(held))
-    return dataset.reading.cut(frame.assign(**{name: [dataset.reading.filler(name)] for name in held}))
+    frame = frame.copy(deep=False)
+    for name in held:
+        frame[name] = [dataset.reading.filler(name)]
+    return dataset.reading.cut(frame)

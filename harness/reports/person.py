@@ -39,6 +39,7 @@ from harness.evaluation.scoring import GOWER
 from harness.models.card import Card, card_of
 from harness.reports.canvas import FORMATS, column_style, save_one
 from harness.reports.person_figure import Person, figure
+from harness.store.plain import to_plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -282,7 +283,8 @@ def _broken(explanation: Explained, names: Sequence[str]) -> Iterator[str]:
     """Values that do not exist, and the bounds and relations that the factual itself breaks, with who else does."""
     context, space = explanation.context, explanation.context.problem.space
     (own,) = context.factual.to_dict("records")
-    found = [(name, answer.row) for name, answer in zip(names, explanation.answers, strict=True) if answer.row]
+    answers = zip(names, explanation.answers, strict=True)
+    found = [(name, to_plain(answer.row)) for name, answer in answers if answer.row]  # as what is judged
     for who, row in found:
         wrong = [each.name for each in space.features if not exists(each, row[each.name])]
         yield from (f"{who}: {row[name]!r} is no value of {name}." for name in wrong)
@@ -318,9 +320,8 @@ def as_frame(explanation: Explained, gap: Any = math.nan) -> pd.DataFrame:
     rows = [context.factual.iloc[0].to_dict(), *(answer.row or {} for answer in answers)]
     index = pd.Index(["factual", *(f"CE {place}" for place in range(1, len(answers) + 1))])
     told = pd.DataFrame([[None] * 5 + list(context.before), *how], index, unused(SAID, context.problem.space.names))
-    return told.assign(
-        **{f.name: pd.Series([_cell(f, row[f.name], gap) if row else None for row in rows], index) for f in features}
-    )
+    cells = {f.name: pd.Series([_cell(f, row[f.name], gap) if row else None for row in rows], index) for f in features}
+    return pd.concat([told, pd.DataFrame(cells, index)], axis=1)  # by keywords no column could be called self
 
 
 def _cell(feature: Feature, value: Any, gap: Any) -> Any:
