@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from harness.core.feature import Feature
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Actionability
@@ -24,7 +27,8 @@ def irreducible(
         Names, in the order in which they are tried: what comes first is blamed last.
     infeasible
         Whether the question has no answer without some groups; None where that could not be settled by then. It is
-        given half of the time left: an answer is one before it is proven the best, and others are to be asked.
+        given half of the time left: an answer is one before it is proven the best, and others are to be asked. Where
+        it fails, nothing is settled either: that there is no answer is known already, and not to be lost over why.
 
     Returns
     -------
@@ -43,7 +47,10 @@ def irreducible(
     spared: frozenset[str] = frozenset()
     needed, doubtful = False, False
     for group in groups:
-        verdict = None if deadline.passed else infeasible(spared | {group}, Deadline.after(deadline.left / 2))
+        verdict = None
+        if not deadline.passed:
+            with suppress(Exception):
+                verdict = infeasible(spared | {group}, Deadline.after(deadline.left / 2))
         if verdict:
             spared |= {group}
         needed, doubtful = needed or verdict is False, doubtful or verdict is None
@@ -64,18 +71,34 @@ def conflict_text(conflict: Sequence[str]) -> str:
 def groups_of(problem: Problem) -> dict[str, dict[str, dict[str, Any]]]:
     """The constraint groups of a problem's space, by name, with the changes that lift each of them.
 
-    One group for each feature that is not free, and one for the bounds of all numbers.
+    One group for each feature that is not free, and one for the bounds of all numbers. A number that had no least or
+    greatest value, and needed none as long as it could not move that way, is given one together with its freedom.
     """
     groups: dict[str, dict[str, dict[str, Any]]] = {}
     for feature in problem.space.features:
         if feature.actionability is not Actionability.FREE:
-            groups[f"{feature.actionability} {feature.name}"] = {feature.name: {"actionability": Actionability.FREE}}
+            groups[f"{feature.actionability} {feature.name}"] = {feature.name: _freed(feature)}
     wide: dict[str, dict[str, Any]] = {
-        f.name: {"bounds": (f.scale[0] - WIDE * f.range, f.scale[1] + WIDE * f.range), "special": ()}
-        for f in problem.space.features
-        if f.numeric
+        f.name: {"bounds": _wide(f), "special": ()} for f in problem.space.features if f.numeric
     }
     return groups | ({"bounds": wide} if wide else {})
+
+
+def _freed(feature: Feature) -> dict[str, Any]:
+    """The changes that free a feature; open bounds are closed, without special codes that would then lie within."""
+    freed: dict[str, Any] = {"actionability": Actionability.FREE}
+    if feature.numeric and not all(map(math.isfinite, feature.bounds)):
+        (low, high), (least, greatest) = feature.bounds, _wide(feature)
+        low = low if math.isfinite(low) else min(least, high)
+        high = high if math.isfinite(high) else max(greatest, low)
+        special = tuple(code for code in feature.special if not low <= code <= high)
+        freed |= {"bounds": (low, high), "special": special}
+    return freed
+
+
+def _wide(feature: Feature) -> tuple[float, float]:
+    """Bounds of a number that stand for none."""
+    return feature.scale[0] - WIDE * feature.range, feature.scale[1] + WIDE * feature.range
 
 
 def equations_of(problem: Problem) -> tuple[str, ...]:
