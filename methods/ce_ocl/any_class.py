@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,14 @@ class AnyClass:
     def __init__(self, parameters: Parameters, problem: Problem, engines: Sequence[CellEngine | ProgramEngine]) -> None:
         self.engines, self.space = engines, problem.space
         self.prices, self.squared = parameters.alpha * parameters.weights(problem), parameters.distance == "l2sq"
+
+    @contextmanager
+    def under(self, parameters: Parameters, problem: Problem) -> Iterator[None]:
+        """The same engines under other bounds, actionability, relations and number of changes, for a while."""
+        with ExitStack() as stack:
+            for engine, part in zip(self.engines, parts(parameters, problem), strict=True):
+                stack.enter_context(engine.under(*part))
+            yield
 
     def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
         """The best answers, each separated from those before; fewer than ``n`` end with one that has no point."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
@@ -25,13 +26,18 @@ class CellEngine:
     def __init__(self, parameters: Parameters, problem: Problem) -> None:
         self.separation, self.squared = parameters.separation, parameters.distance == "l2sq"
         self.space, self.prices = problem.space, parameters.alpha * parameters.weights(problem)
-        objective = parameters.objective(problem)
-        coefficients = objective.separable(problem.space)
-        assert coefficients is not None
-        gap_costs = objective.gap_costs(problem.space)
-        kind = CellSearch if all(map(boxed, problem.space.relations)) else RelatedSearch
-        self.search = kind(problem, coefficients, parameters.weights(problem), parameters.most, gap_costs)
+        self.search = _search(parameters, problem)
         self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
+
+    @contextmanager
+    def under(self, parameters: Parameters, problem: Problem) -> Iterator[None]:
+        """The same trees under other bounds, actionability, relations and number of changes, for a while."""
+        before = self.space, self.search
+        try:
+            self.space, self.search = problem.space, _search(parameters, problem, self.search)
+            yield
+        finally:
+            self.space, self.search = before
 
     def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
         """The best answers, each separated from those before; fewer than ``n`` end with one that has no point."""
@@ -63,3 +69,13 @@ class CellEngine:
     def _counted(self, found: Closest, factual: pd.DataFrame) -> float:
         """What a found row's changes cost as such."""
         return float((self.space.changed(factual, self.space.frame([found.row or {}])) @ self.prices)[0])
+
+
+def _search(parameters: Parameters, problem: Problem, like: CellSearch | None = None) -> CellSearch:
+    """The search that answers a question; ``like``: one of the same model and target, whose cells it takes over."""
+    objective = parameters.objective(problem)
+    coefficients = objective.separable(problem.space)
+    assert coefficients is not None
+    gap_costs = objective.gap_costs(problem.space)
+    kind = CellSearch if all(map(boxed, problem.space.relations)) else RelatedSearch
+    return kind(problem, coefficients, parameters.weights(problem), parameters.most, gap_costs, like)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numba.core import event
 
 from harness.core.conflict import conflict_text, equations_of, groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError
@@ -70,7 +72,15 @@ class CeOclExplainer:
 
     def __init__(self, method: Parameters, problem: Problem) -> None:
         self.method, self.problem = method, problem
-        self.engine = start(method, problem)
+        self.engine = self._started(method, problem)
+
+    def _started(self, method: Parameters, problem: Problem) -> CellEngine | ProgramEngine | any_class.AnyClass:
+        """The engine of a question; keeps how many seconds it took to build, beside kernels, which come only once."""
+        began, compiling = time.monotonic(), list[float]()
+        with event.install_timer("numba:compile", compiling.append):
+            engine = start(method, problem)
+        self.building = time.monotonic() - began - sum(compiling)
+        return engine
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         deadline = deadline.sooner()
@@ -84,7 +94,10 @@ class CeOclExplainer:
         return Explanation(tuple(answers), conflict).padded(n, answers[-1])
 
     def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
-        """Constraint groups that leave no valid point, as few as time allows."""
+        """Constraint groups that leave no valid point, as few as time allows.
+
+        A group without which another engine is needed is not asked about where the last one took too long to build.
+        """
         most = f"max_changes={self.method.max_changes}"
 
         def infeasible(without: frozenset[str], until: Deadline) -> bool | None:
@@ -96,11 +109,13 @@ class CeOclExplainer:
             problem = lifted(self.problem, without)
             built, engine = method.manifold == self.method.manifold, self.engine
             built = built and len(problem.equations) == len(self.problem.equations)
-            if built and hasattr(engine, "under"):
+            if built:
                 with engine.under(method, problem):
                     answer = engine.answers(factual, 1, until)[0]
+            elif self.building > until.left:  # no deadline interrupts building
+                return None
             else:
-                answer = start(method, problem).answers(factual, 1, until)[0]
+                answer = self._started(method, problem).answers(factual, 1, until)[0]
             return None if answer.status is Status.GAVE_UP else answer.status is Status.INFEASIBLE
 
         groups = [*groups_of(self.problem)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from heapq import heappop, heappush
@@ -53,6 +53,8 @@ class CellSearch:
         What each changed feature adds to a sum that is limited to ``most``, shape (features,).
     gap_costs
         Of a change from or to missing, shape (features,); that of one whole unit unless given.
+    like
+        A search that differs in bounds, special codes, actionability and relations alone: its cells are taken over.
 
     Raises
     ------
@@ -67,18 +69,19 @@ class CellSearch:
         weights: np.ndarray,
         most: float = math.inf,
         gap_costs: np.ndarray | None = None,
+        like: CellSearch | None = None,
     ) -> None:
         self.problem, self.weights, self.most = problem, weights, most
         self.fixed, linear, quadratic = coefficients
         rates = np.array([feature.rates[1] for feature in problem.space.features])
         self.linear, self.quadratic = linear * rates, quadratic * rates**2
         self.gap_costs = np.sum(coefficients, axis=0) if gap_costs is None else gap_costs
-        self.grid: Grid = build(problem.space, problem.classifier, conditions(problem))
+        self.grid: Grid = build(problem.space, problem.classifier, conditions(problem)) if like is None else like.grid
         self._grid = self.grid.arrays
         self.plain_grid = tuple(self._grid)
-        self._right = decision(problem, self.grid)
+        self._right: Callable[[Mapping[str, Any]], bool] = decision(problem, self.grid) if like is None else like._right
         self.numbers = NumberStates(problem, self.grid.ends, coefficients, self.gap_costs)
-        self.known = known_cells(problem, self.grid)
+        self.known: np.ndarray = known_cells(problem, self.grid) if like is None else like.known
         self.leaf_spans = cache(partial(leaf_spans, self._grid))
         self._levels: dict[tuple[int, Any], tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]] = {}
 
