@@ -341,13 +341,13 @@ def _masks(
             np.bitwise_or.at(everywhere, word[free], mark[free])
             if cells.space.features[place].kind is Kind.CATEGORICAL:
                 ahead |= everywhere
-                for k in np.flatnonzero(~free):
+                for k in np.flatnonzero(~free).tolist():
                     ahead[cells.meeting(place, listed[k]), word[k]] |= mark[k]
                 back[:] = ahead
                 continue
             ahead[0] |= everywhere
             back[-1] |= everywhere
-            for k in np.flatnonzero(~free):
+            for k in np.flatnonzero(~free).tolist():
                 if (span := cells.span(place, listed[k])) is not None:
                     ahead[span[0], word[k]] |= mark[k]
                     back[span[1], word[k]] |= mark[k]
