@@ -14,6 +14,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
+from harness.core.space import Kind
 from harness.core.tolerances import COORDINATE_TIE
 from methods.cells.records import Box
 from methods.hull_search import kernels
@@ -114,5 +115,10 @@ class RobustHull:
 def _anywhere(walls: Walls) -> Box:
     """All coordinates, for walls that are met at rows."""
     count = len(walls.features)
-    sets = np.array([(1 << max(len(f.categories), 1)) - 1 for f in walls.features], dtype=np.uint64)
+    # A word has room for unordered categories alone, and ordered ones are coordinates.
+    nominal = [f.kind is Kind.CATEGORICAL for f in walls.features]
+    sets = np.array(
+        [(1 << len(f.categories)) - 1 if own else 0 for f, own in zip(walls.features, nominal, strict=True)],
+        dtype=np.uint64,
+    )
     return Box(np.full(count, -math.inf), np.full(count, math.inf), sets)

@@ -334,3 +334,33 @@ def test_a_limit_is_kept_with_a_true_bound() -> None:
         found = method.explain(factual, 1, np.random.default_rng(0), Deadline.after(0.5)).answers[0]
         assert monotonic() - start < 1.0
         assert found.objective is None or found.bound is None or found.bound <= found.objective
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_levels_may_be_more_than_a_word_has_bits(norm: str) -> None:
+    """A scale of 101 levels, in a hull: its radius is right all around, and no part of the hull has a cheaper one.
+
+    Of the levels of each point the farthest within the radius are tried; a hull of points has no cheaper one of them.
+    """
+    rng = np.random.default_rng(0)
+    numbers = (Feature(name, Kind.CONTINUOUS, scale=(0, 1), bounds=(0, 1)) for name in "ab")
+    space = Space((*numbers, Feature("level", "ordinal", tuple(range(101)))))
+    frame = pd.DataFrame({"a": rng.random(300), "b": rng.random(300), "level": rng.integers(0, 101, 300)})
+    labels = space.encode(frame).sum(axis=1) > 1.6
+    model = RandomForestClassifier(4, max_depth=3, random_state=0).fit(space.encode(frame), labels)
+    said = np.where(labels, "yes", "no").astype(object)
+    problem = Problem(space, Classifier(model, space_inputs(space), ("no", "yes")), frame, said, Label("yes"))
+    factual = frame[~problem.valid(frame)].iloc[[0]]
+    found, free = answer(problem, factual, norm=norm), Robust(rho=RHO, norm=norm).fit(problem)
+    assert found.status is Status.OPTIMAL
+    assert found.row is not None
+    ball = np.zeros((4000, 3))
+    ball[:, :2] = rng.uniform(-1, 1, (4000, 2))
+    if norm == "l2":
+        ball = ball / np.maximum(np.linalg.norm(ball, axis=1, keepdims=True), 1.0)
+    around = space.encode(space.frame([found.row])) + RHO * ball
+    assert problem.valid(space.decode(np.clip(around, 0, 1))).all()
+    anywhere = free.explain(factual, 1, np.random.default_rng(0), Deadline.after(20)).answers[0]
+    assert anywhere.bound is not None
+    assert found.objective is not None
+    assert found.objective >= anywhere.bound - NEAR
