@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +29,8 @@ def irreducible(
     infeasible
         Whether the question has no answer without some groups; None where that could not be settled by then. It is
         given half of the time left: an answer is one before it is proven the best, and others are to be asked. Where
-        it fails, nothing is settled either: that there is no answer is known already, and not to be lost over why.
+        it fails, nothing is settled either: that there is no answer is known already, and not to be lost over why. Nor
+        is anything asked any more that would be late if it overran its time as far as one before it.
 
     Returns
     -------
@@ -45,12 +47,13 @@ def irreducible(
     (('b', 'c'), ())
     """
     spared: frozenset[str] = frozenset()
-    needed, doubtful = False, False
+    needed, doubtful, overrun = False, False, 0.0
     for group in groups:
-        verdict = None
-        if not deadline.passed:
+        verdict, until = None, Deadline.after(deadline.left / 2)
+        if until.left > overrun:
             with suppress(Exception):
-                verdict = infeasible(spared | {group}, Deadline.after(deadline.left / 2))
+                verdict = infeasible(spared | {group}, until)
+            overrun = max(overrun, time.monotonic() - until.at)
         if verdict:
             spared |= {group}
         needed, doubtful = needed or verdict is False, doubtful or verdict is None

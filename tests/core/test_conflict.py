@@ -26,6 +26,21 @@ def test_a_group_that_takes_all_of_its_time_leaves_some_for_the_others() -> None
     assert irreducible(("needed", "idle"), infeasible, Deadline.after(0.2)) == ("needed",)
 
 
+def test_nothing_is_asked_that_may_be_late() -> None:
+    """Questions that overrun their time, as no deadline interrupts them, may not overrun that of the search."""
+    asked = []
+
+    def infeasible(without: frozenset[str], until: Deadline) -> bool:
+        asked.append(without)
+        sleep(until.left + 0.5)
+        return True
+
+    deadline = Deadline.after(2.0)
+    assert irreducible(("a", "b", "c", "d"), infeasible, deadline) == ()
+    assert len(asked) == 1
+    assert not deadline.passed
+
+
 def test_a_fault_leaves_a_group_unsettled() -> None:
     """What went wrong in search of the reason says nothing of its group, and does not keep others from being named."""
 
