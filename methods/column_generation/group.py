@@ -17,6 +17,7 @@ from methods.column_generation.estimator import CodedModel, codes_of
 from methods.column_generation.records import Listing, Profiles, Room
 
 NODES = 200_000  # of the search for one point, which is undecided after so many
+FIRST, MORE = 1_000, 8  # nodes that it is given whatever the clock says, and the factor on them while there is time
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,12 @@ class Group:
         """Per profile 1 where a counterfactual exists, 0 where none does, -1 where the search did not decide."""
         return self.reached()[0]
 
-    def reached(self) -> tuple[np.ndarray, np.ndarray]:
-        """``coverable``, and codes of a counterfactual where it is 1: shapes (n,) and (n, features)."""
-        found = [self._attains(np.array([place]), self.most) for place in range(self.size)]
+    def reached(self, deadline: Deadline | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """``coverable``, and codes of a counterfactual where it is 1: shapes (n,) and (n, features).
+
+        What the deadline leaves no time for is undecided as well.
+        """
+        found = [self._settled(np.array([place]), self.most, deadline) for place in range(self.size)]
         return np.array([settled for settled, _ in found]), np.array([point for _, point in found])
 
     def changed(self, profiles: np.ndarray) -> np.ndarray:
@@ -135,13 +139,27 @@ class Group:
 
     def _fewest(self, place: int, deadline: Deadline) -> int:
         for extras in range(self.most):
-            if deadline.passed or self._attains(np.array([place]), extras)[0] != 0:
+            if deadline.passed or self._settled(np.array([place]), extras, deadline)[0] != 0:
                 return extras
         return self.most
 
-    def _attains(self, profiles: np.ndarray, extras: int, effort: int = 1) -> tuple[int, np.ndarray]:
+    def _settled(self, profiles: np.ndarray, extras: int, deadline: Deadline | None) -> tuple[int, np.ndarray]:
+        """``_attains``, begun anew with more nodes as long as these will end by the deadline."""
+        if deadline is None:
+            return self._attains(profiles, extras)
+        nodes = FIRST
+        while True:
+            left = deadline.left
+            settled, point = self._attains(profiles, extras, nodes=nodes)
+            if settled >= 0 or nodes >= NODES or MORE * (left - deadline.left) >= deadline.left:
+                return settled, point
+            nodes = min(MORE * nodes, NODES)
+
+    def _attains(
+        self, profiles: np.ndarray, extras: int, effort: int = 1, nodes: int = NODES
+    ) -> tuple[int, np.ndarray]:
         point, room = np.empty(self.codes.shape[1], dtype=np.int64), self.room(profiles, extras)
-        return kernels.attains(tuple(self.coded.model), tuple(room), point, effort * NODES), point
+        return kernels.attains(tuple(self.coded.model), tuple(room), point, effort * nodes), point
 
     def listed(self, changes: int, room: int, limit: int) -> tuple[np.ndarray, bool]:
         """Codes of at most ``room`` counterfactuals of the first profile with exactly so many changes.

@@ -272,7 +272,7 @@ class _Explainer:
 
     def _coverable(self, group: Group, deadline: Deadline) -> np.ndarray:
         """As ``Group.coverable``, by the fitted model where the search met a point too near to its threshold."""
-        settled, points = group.reached()
+        settled, points = group.reached(deadline)
         if not group.coded.exact:
             return settled
         places = np.flatnonzero(settled == 1)

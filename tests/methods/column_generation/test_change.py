@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -254,3 +255,35 @@ def test_what_is_proven_follows_from_the_numbers() -> None:
 def test_negative_seconds_are_refused() -> None:
     with pytest.raises(ValueError, match="change_seconds is -1"):
         ColumnGeneration(change_seconds=-1)
+
+
+@EVERY
+def test_the_clock_leaves_who_can_be_served_undecided_at_most(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all points of the grid: with time each verdict is right, in however many goes; without, right or open."""
+    problem = posed(model)
+    group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), negatives(problem, 12, 0), 2)
+    points = grid(problem.space)
+    good = points.loc[problem.valid(points)]
+    codes = np.column_stack([feature.codes(good[feature.name]) for feature in problem.space.features])
+    right = [((codes != own).sum(axis=1) <= 2).any() for own in group.codes]
+    monkeypatch.setattr("methods.column_generation.group.FIRST", 1)
+    for deadline in (None, Deadline.after(600)):
+        assert (group.reached(deadline)[0] == right).all()
+    hurried = group.reached(Deadline.after(0))[0]
+    assert ((hurried == right) | (hurried == -1)).all()
+
+
+def test_who_can_be_served_is_found_out_within_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each profile alone would take 2 s, at 100,000 nodes a second; and what is cut by the clock proves nothing."""
+    problem = posed("forest")
+    group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), negatives(problem, 10, 0), 2)
+
+    def attains(self: Group, profiles: np.ndarray, extras: int, effort: int = 1, nodes: int = 200_000) -> Any:
+        sleep(nodes / 100_000)
+        return -1, self.codes[0]
+
+    monkeypatch.setattr(Group, "_attains", attains)
+    deadline = Deadline.after(0.5)
+    assert (group.reached(deadline)[0] == -1).all()
+    assert (group.fewest_changes(deadline) == 0).all()
+    assert monotonic() < deadline.at + 1.0
