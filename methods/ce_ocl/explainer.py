@@ -31,6 +31,11 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
     """Why CE-OCL with these parameters cannot take the problem, in a sentence; None where it can."""
     if problem.classifier.opaque:
         return problem.classifier.opaque
+    if parameters.causality and not problem.equations:
+        return (
+            "causality=true keeps to structural equations, and the data have none; give the data's 'causality', such "
+            "as {debt: {parents: [income], learn: mlp_regressor}}, or leave causality out of the method."
+        )
     if isinstance(problem.target, Classes):
         each = any_class.parts(parameters, problem)
         return any_class.refusal(parameters) or next(filter(None, (refusal(*part) for part in each)), None)

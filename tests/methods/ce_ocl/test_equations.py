@@ -33,6 +33,13 @@ GRID = SPACE.frame(
 )
 
 
+def test_without_equations_causality_is_refused(problem: Problem) -> None:
+    """It would be CE-OCL as it is, and be taken for more."""
+    words = "the data have none; give the data's 'causality', such as {debt: {parents: [income]"
+    assert words in (CeOcl(causality=True).refuses(problem) or "")
+    assert CeOcl().refuses(problem) is None
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 1e4])
 @pytest.mark.parametrize("hidden", [(6,), pytest.param((5, 4), marks=pytest.mark.slow)])
 def test_the_closest_point_that_keeps_an_equation(hidden: tuple[int, ...], alpha: float) -> None:
