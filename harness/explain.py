@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 
+from harness.cli.process import talk
 from harness.core.errors import HarnessError
 from harness.core.packages import CONF
 from harness.core.processes import be_command
@@ -78,4 +79,5 @@ def _module(arguments: Sequence[str]) -> list[str]:
 
 
 if __name__ == "__main__":
+    talk()
     be_command(main)

@@ -219,6 +219,19 @@ def test_a_feature_may_be_called_self() -> None:
     assert found.columns[-2:].tolist() == ["self", "income"]
 
 
+def test_what_was_done_to_cells_is_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """As warnings, which are shown where nobody set up logging: of the table, and of a later person."""
+    numbers = X[["age", "income"]].astype(float)
+    numbers.loc[0, "age"] = math.nan
+    labels = FRAME[TARGET]
+    forest = LogisticRegression().fit(numbers.fillna(40.0), labels)
+    with caplog.at_level(logging.WARNING, "harness"):
+        asked = pose(numbers.assign(**{TARGET: labels}), TARGET, forest, missing="median")
+        assert "the table: missing cells: filled 1 of age by its median" in caplog.text
+        explain(Nearest(), asked, {"age": math.nan, "income": numbers["income"][1]})
+    assert "the person: missing age filled by the training rows." in caplog.text
+
+
 def test_a_table_of_costs_is_a_sentence(model: Pipeline) -> None:
     name = next(name for name in X if not pd.api.types.is_numeric_dtype(X[name]))
     with pytest.raises(DatasetError, match=f"costs of {name} are .*give {{FROM: {{TO: COST}}}}"):

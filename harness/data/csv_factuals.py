@@ -75,7 +75,7 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
                 raise DatasetError(f"{path} {value.text} in column {feature.name!r}, row {row}; {value.remedy}.")
         data[feature.name] = [meanings[code] for code in column.codes]
     if filled:
-        logger.info(f"{path}: missing cells: filled {', '.join(filled)} (by the training rows of {dataset.name}).")
+        logger.warning(f"{path}: missing cells: filled {', '.join(filled)} (by the training rows of {dataset.name}).")
     rows = [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
     frame = dataset.reading.clipped(str(path), dataset.space.frame(rows))
     dataset.space.check(frame, str(path))

@@ -131,7 +131,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
             reasons[feature] = f"constant: {dataset.space[feature].actionability}"
     for notice in notices:
-        logger.info(notice)
+        logger.warning(notice)  # which a notebook shows without having set up any logging
     dataset = with_findings(dataset)
     unusual = {
         f.name: {"notation": written[f.name]} for f in dataset.space.features if f.numeric and _marked(written[f.name])

@@ -77,7 +77,7 @@ class Reading:
         own = {feature: clip for feature, clip in self.clips.items() if feature not in self.intervals}
         made, line = clipped(what, people, own)
         if line:
-            logger.info(line)
+            logger.warning(line)
         return made
 
 

@@ -92,7 +92,7 @@ def load_dataset(
         logger.warning(notice)
     told = [gaps[feature].message(whole.count, whole.filler) for feature, whole in fills.items() if whole.count]
     for line in filter(None, (summary(name, told, *lost), of_ends)):
-        logger.info(line)
+        logger.warning(line)  # which a notebook shows without having set up any logging
         notices.append(line)
     for feature in space.gaps if any(causality.values()) else ():
         raise DatasetError(

@@ -49,7 +49,7 @@ def person_of(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
 def _without_gaps(dataset: Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     """A person with each gap filled as those of the table are."""
     if held := [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]:
-        logger.info("the person: missing %s filled by the training rows.", ", ".join(held))
+        logger.warning("the person: missing %s filled by the training rows.", ", ".join(held))
     frame = frame.copy(deep=False)
     for name in held:
         frame[name] = [dataset.reading.filler(name)]

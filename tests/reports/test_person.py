@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hydra.core.hydra_config import HydraConfig
+from support.sweep import runner
 
 from harness import explain
 from harness.cli.explained import explained
@@ -159,3 +160,17 @@ def test_a_wrong_argument_is_one_sentence(printed: Command, arguments: tuple[str
     text = printed(*CART, *arguments)
     assert words in text
     assert len(text.strip().splitlines()) == 1
+
+
+def test_what_was_done_to_the_data_is_said(tmp_path: Path) -> None:
+    """Beside what is printed, on standard error, where ``python -m harness`` has it."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"income": rng.normal(50, 9, 60).round(1), "debt": rng.integers(0, 9, 60)})
+    table["approved"] = np.where(table["income"] > 50, "yes", "no")
+    table.loc[3, "income"] = np.nan
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    loans = ("dataset=csv", "dataset.path=gaps.csv", "dataset.target=approved", "dataset.missing=median")
+    done = runner(tmp_path)(*loans, "model=cart", "method=nearest", "factual=3", module="harness.explain")
+    assert done.returncode == 0, done.stderr
+    assert "gaps: missing cells: filled 1 of income by its median" in done.stderr
+    assert "missing cells" not in done.stdout
