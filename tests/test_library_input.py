@@ -232,6 +232,17 @@ def test_what_was_done_to_cells_is_shown(caplog: pytest.LogCaptureFixture) -> No
     assert "the person: missing age filled by the training rows." in caplog.text
 
 
+def test_a_label_is_never_filled_in(model: Pipeline) -> None:
+    """Said where features are filled, with what does both."""
+    table = FRAME.astype({TARGET: object})
+    table.loc[3, TARGET] = None
+    with pytest.raises(DatasetError, match="row 3; a label is never filled in, by missing='median' neither"):
+        pose(table, TARGET, model, missing="median")
+    table.loc[5, "income"] = math.nan
+    posed = pose(table, TARGET, model, missing="drop", features={"income": {"missing": "median"}})
+    assert len(posed.factuals) == len(FRAME) - 1
+
+
 def test_a_table_of_costs_is_a_sentence(model: Pipeline) -> None:
     name = next(name for name in X if not pd.api.types.is_numeric_dtype(X[name]))
     with pytest.raises(DatasetError, match=f"costs of {name} are .*give {{FROM: {{TO: COST}}}}"):

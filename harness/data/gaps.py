@@ -33,6 +33,16 @@ def advice(feature: str) -> str:
     )
 
 
+def advice_of_labels(missing: Any) -> str:
+    """What to set where labels are missing: features may still be filled, each by an attribute of its own."""
+    if missing == "error":
+        return "set 'missing' to drop"
+    return (
+        f"a label is never filled in, by missing={missing} neither: set missing=drop, and "
+        f"features.NAME.missing={missing} of features to fill"
+    )
+
+
 @dataclass(frozen=True)
 class Gaps:
     """What becomes of the missing cells of one column.

@@ -36,7 +36,7 @@ from harness.data.features import (
     plain_values,
     typed,
 )
-from harness.data.gaps import NUMERIC, Gaps, advice, gaps_of, summary
+from harness.data.gaps import NUMERIC, Gaps, advice, advice_of_labels, gaps_of, summary
 from harness.data.reader import composed
 from harness.data.sources import Source, read_bytes
 from harness.data.split import train_and_test
@@ -375,7 +375,7 @@ def _rows(
     for feature in raw.columns[held.any()]:
         label, row = feature == column, held.index[held[feature]][0]
         if about.missing != "drop" if label else gaps[feature].remedy == "error":  # a label is never filled in
-            fit = "set 'missing' to drop" if label else advice(feature)
+            fit = advice_of_labels(about.missing) if label else advice(feature)
             raise DatasetError(f"{name} has a missing value in column {feature!r}, row {row}; {fit}.")
     costly = [f for f in raw.columns if (about.missing if f == column else gaps[f].remedy) == "drop"]
     lost = {feature: int(held[feature].sum()) for feature in costly if held[feature].any()}
