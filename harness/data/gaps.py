@@ -38,8 +38,8 @@ def advice_of_labels(missing: Any) -> str:
     if missing == "error":
         return "set 'missing' to drop"
     return (
-        f"a label is never filled in, by missing={missing} neither: set missing=drop, and "
-        f"features.NAME.missing={missing} of features to fill"
+        f"a label is never filled in, not by missing={missing} either: set missing=drop, and "
+        f"features.NAME.missing={missing} for features to fill"
     )
 
 

@@ -505,7 +505,7 @@ def test_bad_description(load, case):
         (
             with_gaps("y").assign(age=[*range(7), None]),
             {"missing": "median"},
-            ["'y'", "row 5", "set 'missing' to drop."],
+            ["'y'", "row 5", "never filled in", "set missing=drop, and features.NAME.missing=median"],
         ),
         (with_gaps("city"), {"missing": "median"}, ["'city'", "'median'", "features.city.missing to drop", "category"]),
         (with_gaps("age"), {"missing": "category"}, ["'age'", "'category'", "drop, median"]),
