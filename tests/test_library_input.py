@@ -236,7 +236,7 @@ def test_a_label_is_never_filled_in(model: Pipeline) -> None:
     """Said where features are filled, with what does both."""
     table = FRAME.astype({TARGET: object})
     table.loc[3, TARGET] = None
-    with pytest.raises(DatasetError, match="row 3; a label is never filled in, by missing='median' neither"):
+    with pytest.raises(DatasetError, match="row 3; a label is never filled in, not by missing='median' either"):
         pose(table, TARGET, model, missing="median")
     table.loc[5, "income"] = math.nan
     posed = pose(table, TARGET, model, missing="drop", features={"income": {"missing": "median"}})
