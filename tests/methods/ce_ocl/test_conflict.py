@@ -56,7 +56,7 @@ def ruled(right: np.ndarray, space: Any, estimator: Any = None) -> Problem:
         ((-math.inf, 7), "increase", 5, lambda age: age <= 1),
         ((0, math.inf), "decrease", 2, lambda age: age >= 6),
     ],
-    ids=str,
+    ids=["fixed above 0", "fixed", "rising to 7", "falling above 0"],
 )
 def test_a_number_without_an_end_is_blamed_as_any_other(
     estimator: Any,
