@@ -574,7 +574,7 @@ def test_a_second_question_asks_the_model_once(pipeline: Pipeline, monkeypatch: 
     """For the verdicts on all answers together; scores are for who looks at them, and who is fine is known already."""
     task = pose(FRAME, target="approved", model=pipeline, desired="yes", immutable=["sex"])
     row = rejected(pipeline)[0]
-    method = Given(explain(CeOcl(), task, row, n=3).answers)
+    method = Given(tuple(Answer(Status.FOUND, answer.row) for answer in explain(CeOcl(), task, row, n=3).answers))
     calls: list[tuple[str, int]] = []
     for name in ("predict", "predict_proba"):
         asked = getattr(Pipeline, name)

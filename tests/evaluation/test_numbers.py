@@ -68,7 +68,9 @@ def test_the_spread_is_that_of_the_number_beside_it() -> None:
     """Of medians, where seconds are: one question in ten is slow with one seed, and three in eight valid."""
     quick, slow = (entry("m", seconds).table for seconds in ([0.1] * 10, [0.1] * 9 + [5.0]))
     two: dict[str, Any] = {"metas": (SETUP,) * 2, "paces": (1.0, 1.0)}
-    both = entry("m", [0.1] * 10, runs=(SimpleNamespace(meta={}),) * 2, **two, outcomes=entry("m", []).outcomes * 2)
+    both = entry(
+        "m", [0.1] * 10, runs=(SimpleNamespace(meta={}, packed=False),) * 2, **two, outcomes=entry("m", []).outcomes * 2
+    )
     vars(both)["by_seed"] = [quick.assign(valid=2.0), slow.assign(valid=0.75)]
     table = Numbers(Study("s", (both,), {}, ())).table().set_index("number")["seed_sd"]
     expected = {"seconds": 0.0, "validity": (1 - 0.375) / math.sqrt(2), "setup_seconds": 0.0}

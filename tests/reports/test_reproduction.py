@@ -122,7 +122,7 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     assert opening in page
     assert "| All is well. | section 1 | holds | 6 rows |" in page
     extent = (
-        "1 runs. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 3; seconds a factual: 5; "
+        "1 run. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 3; seconds a factual: 5; "
         "rows to train on: all.\n\nAnswers behind it: `home/run`.\n"
     )
     assert extent in page
@@ -205,7 +205,7 @@ def test_the_page_that_is_shipped_is_of_the_archives_that_are() -> None:
             extent, behind = text.split("\n\n")[:2]
             files = re.findall(r"`(.+?)`", behind.removeprefix("Answers behind it: "))
             runs = sum(len(archive.Archive(home.parent / file).manifest["runs"]) for file in files)
-            assert extent.startswith(f"{runs} runs. "), table.title
+            assert extent.startswith(f"{runs} run{'s' * (runs != 1)}. "), table.title
             named |= set(files)
     kept = {path.stem: f"results/archives/{path.name}" for path in (home / "archives").glob("*.ceh")}
     assert {file for name, file in kept.items() if regenerates_a_table(name)} == named
@@ -417,7 +417,7 @@ def test_figures_are_drawn_beside_the_page(home: Path, monkeypatch: pytest.Monke
     (home / "figures" / "old.png").write_bytes(b"before")
     reproduction.write(home)
     page = (home / "REPRODUCTION.md").read_text()
-    extent = "1 runs. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 1; seconds a factual: "
+    extent = "1 run. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 1; seconds a factual: "
     extent += "5; rows to train on: all. Answers behind it: `home/run`."
     shown = f"## Figures\n\n![one](figures/one.png)\n\n{extent}\n\n![old](figures/old.png)\n\n"
     assert page.endswith(f"{shown}Of an earlier page, whose answers are not here: old.\n\nNot drawn here: two.\n")
