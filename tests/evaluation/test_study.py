@@ -445,6 +445,7 @@ def test_mlflow_has_them(swept: tuple[Path, str], numbers: pd.DataFrame) -> None
     assert shifted["coverage"] == 1.0
     assert shifted["proximity"] == pytest.approx((70 - 13) / 200)
     assert shifted["rank/proximity"] == pytest.approx(11.8 / 14)
+    assert shifted["n/cpu_seconds"] == 14
     assert shifted["common/proximity"] == numbers.loc[("a / one", SHIFTED, "distance/gower"), "common"]
     assert runs["b/two/few, seed 1"]["coverage"] == pytest.approx(6 / 14)
     assert runs["b/two/few, seed 0"]["coverage"] == pytest.approx(7 / 14)

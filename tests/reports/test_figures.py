@@ -30,6 +30,7 @@ from harness.evaluation.checker import judge
 from harness.evaluation.contest import metrics_of
 from harness.models.train import train
 from harness.reports import drawing, figures, registry
+from harness.reports.canvas import blank, legend_below
 from harness.reports.comparison import Comparison
 from harness.reports.drawing import plane, rescaled
 from harness.store.rows import answer_row
@@ -222,3 +223,16 @@ def test_the_palette_is_not_told_by_colour_alone() -> None:
     )
     assert len(set(drawing.COLOURS)) >= most
     assert len(set(drawing.HATCHES)) >= most
+
+
+def test_a_legend_has_the_look_of_the_first_panel_that_has_a_line() -> None:
+    """In a later one it may be without, as where points are not joined."""
+    figure = blank(4, 3)
+    axes = figure.subplots(1, 2)
+    axes[0].plot([0, 1], [0, 1], label="a", linestyle="-")
+    axes[1].plot([0, 1], [0, 1], label="a", linestyle="none", marker="o")
+    axes[1].plot([0, 1], [0, 1], label="b", linestyle="--")
+    legend_below(figure, axes)
+    (legend,) = figure.legends
+    shown = {text.get_text(): line for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}
+    assert {name: line.get_linestyle() for name, line in shown.items()} == {"a": "-", "b": "--"}

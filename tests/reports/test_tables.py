@@ -27,13 +27,14 @@ from harness.core.problem import Problem
 from harness.evaluation.checker import judge
 from harness.evaluation.lookup import packaged
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.study import Study
+from harness.evaluation.study import Study, read_scores
 from harness.papers import robust
 from harness.papers.ce_ocl import ASSIGNED
 from harness.reports import registry, stored, summary, tables
 from harness.reports.comparison import Comparison
 from harness.reports.listing import Listing
 from harness.reports.markup import DASH
+from harness.reports.overview import for_paper
 from harness.store.run import StoredRun
 from metrics import _example as loans
 
@@ -307,6 +308,16 @@ def test_a_metric_of_some_models_alone_has_no_mean(made: Made, tmp_path: Path) -
     assert (
         "one on every model on which any has: *violations*, mean number of constraints broken: features changed" in text
     )
+
+
+def test_a_metric_that_nobody_has_is_no_sentence_of_a_caption(made: Made, tmp_path: Path) -> None:
+    """One that all have alike is."""
+    for method in ("one", "two"):
+        run = made(GRANTED, method=method, paths=["metrics.proximity.l0", "metrics.actionability.violations"])
+        scores = read_scores(run)
+        scores.assign(**dict.fromkeys((n for n in scores if "violations" in n), np.nan)).to_csv(run.path / "scores.csv")
+    (table,) = for_paper(Numbers(Study.of(tmp_path)))
+    assert "violations" not in table.caption
 
 
 @pytest.mark.parametrize(
