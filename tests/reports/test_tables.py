@@ -311,13 +311,16 @@ def test_a_metric_of_some_models_alone_has_no_mean(made: Made, tmp_path: Path) -
 
 
 def test_a_metric_that_nobody_has_is_no_sentence_of_a_caption(made: Made, tmp_path: Path) -> None:
-    """One that all have alike is."""
+    """As of a model of which no region is certified."""
     for method in ("one", "two"):
-        run = made(GRANTED, method=method, paths=["metrics.proximity.l0", "metrics.actionability.violations"])
+        run = made(GRANTED, method=method, paths=["metrics.proximity.l0", "metrics.robustness.certified_radius_linf"])
         scores = read_scores(run)
-        scores.assign(**dict.fromkeys((n for n in scores if "violations" in n), np.nan)).to_csv(run.path / "scores.csv")
+        scores.assign(**dict.fromkeys((n for n in scores if "certified_radius" in n), np.nan)).to_csv(
+            run.path / "scores.csv"
+        )
     (table,) = for_paper(Numbers(Study.of(tmp_path)))
-    assert "violations" not in table.caption
+    assert "certified radius" not in table.caption
+    assert "is –" not in table.caption
 
 
 @pytest.mark.parametrize(
