@@ -64,7 +64,9 @@ def test_gaps_are_called_missing_in_a_spreadsheet(explained: Explained, tmp_path
     explained.to_excel(tmp_path / "person.xlsx")
     lines = list(openpyxl.load_workbook(tmp_path / "person.xlsx").active.iter_rows(values_only=True))
     assert [line[-2:] for line in lines[1:]] == [("missing", 30), (60, "missing"), ("missing", 10)]
-    with pytest.raises(HarnessError, match=r"nowhere.* cannot be written \(No such file.*\); close it where it is open"):
+    with pytest.raises(
+        HarnessError, match=r"nowhere.* cannot be written \(No such file.*\); close it where it is open"
+    ):
         explained.to_excel(tmp_path / "nowhere" / "person.xlsx")
 
 
