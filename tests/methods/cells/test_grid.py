@@ -16,9 +16,11 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Indicator, Lookup
 from harness.core.problem import Problem
-from harness.core.space import Space
+from harness.core.space import Feature, Space
 from harness.core.target import Label
 from methods.ce_ocl import CeOcl
+from methods.cells.grid import _Cells
+from methods.estimators.tree_arrays import Leaf
 from methods.estimators.trees import ensemble
 
 
@@ -103,3 +105,12 @@ def test_what_is_no_sum_of_trees_over_intervals_is_refused() -> None:
     crowd = SPACE.replace({"region": {"categories": (*"nesw", *range(61))}})
     with pytest.raises(UnsupportedError, match="65 categories"):
         searcher(CeOcl(), replace(problem, space=crowd))
+
+
+def test_a_missing_number_goes_to_a_leaf_by_every_input_that_is_made_of_it() -> None:
+    """Two inputs of a, cut at .3 and .6: a leaf between them is met where a is missing if both splits send it there."""
+    space = Space((Feature("a", "continuous", scale=(0.0, 1.0), missing=True, may_be_missing=True),))
+    for goes in ({0: True, 1: True}, {0: True, 1: False}, {0: False, 1: True}):
+        leaf = Leaf(0, {0: 0.3}, {1: 0.6}, goes)
+        cells = _Cells(space, (Affine("a"), Affine("a")), [[leaf]], single=False)
+        assert cells.meeting(0, leaf).tolist() == [False, True, False, all(goes.values())]
