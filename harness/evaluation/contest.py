@@ -314,8 +314,6 @@ def mean_coverage(entries: Sequence[Entry]) -> tuple[Estimate, float]:
 
 def too_few(study: Study) -> frozenset[str]:
     """Methods that cover nothing, or less than half of what another covers of the tasks that both take."""
-    covered: dict[str, dict[str, float]] = {}
-    for entry in study.entries:
-        if entry.refusal is None and len(entry.table):
-            covered.setdefault(entry.method, {})[entry.task] = entry.coverage.value
+    found = {method: entries for method, entries in asked(study).items() if entries}
+    covered = {method: {entry.task: entry.coverage.value for entry in entries} for method, entries in found.items()}
     return frozenset(statistics.falling_short(pd.DataFrame(covered)))
