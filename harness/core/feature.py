@@ -15,7 +15,7 @@ import pandas as pd
 from harness.core.costs import UNSTORED, Price, check_cost, pairs
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED, missing
-from harness.core.notation import Notation, number
+from harness.core.notation import DIGITS, Notation, number
 
 
 class Kind(StrEnum):
@@ -230,13 +230,24 @@ class Feature:
         """Whether the feature holds numbers: continuous or integer."""
         return self.kind in {Kind.CONTINUOUS, Kind.INTEGER}
 
-    def text(self, value: Any) -> str:
-        """A value for a reader, written as the data write it; a gap as "missing"."""
+    def text(self, value: Any, digits: int = DIGITS) -> str:
+        """A value for a reader, written as the data write it, fractions as ``number`` does; a gap as "missing"."""
         if missing(value):
             return MISSED
         if self.notation is None or not isinstance(value, int | float | np.number):
-            return number(value)
-        return self.notation.text(float(value))
+            return number(value, digits)
+        return self.notation.text(float(value), digits)
+
+    def written(self, value: Any, digits: int = DIGITS) -> Any:
+        """What ``text`` says of a value, as a value again: of a number that is rounded, another one.
+
+        >>> Feature("debt", "continuous").written(0.123456789)
+        0.123457
+        """
+        if not self.numeric or missing(value):
+            return value
+        read = (self.notation or Notation()).parse(self.text(value, digits))
+        return value if math.isnan(read) else read
 
     def span(self, low: float, high: float) -> str:
         """An interval for a reader, of dates the whole days within; nothing where that is a single value.

@@ -14,16 +14,26 @@ import numpy as np
 ORIGIN = date(1970, 1, 1)  # dates are days since then
 ISO = "%Y-%m-%d"
 DIGITS = 6  # significant ones of a number for a reader
+MOST = 17  # significant digits that tell any two doubles apart
 _BLANKS = str.maketrans({"\xa0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "−": "-"})
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?", re.ASCII)
 
 
-def number(value: Any) -> str:
-    """A value as text: numbers to six digits, integers in full."""
+def number(value: Any, digits: int = DIGITS) -> str:
+    """A value as text: numbers to six significant digits, or as many more as it takes up to ``digits``.
+
+    Integers are written in full.
+
+    >>> number(0.123456789), number(0.123456789, 8), number(0.1, 17)
+    ('0.123457', '0.12345679', '0.1')
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         return str(value)
     real = float(value)
-    return str(int(real)) if real.is_integer() and abs(real) < 1e15 else f"{real:.{DIGITS}g}"
+    if real.is_integer() and abs(real) < 1e15:
+        return str(int(real))
+    texts = (f"{real:.{count}g}" for count in range(DIGITS, digits))
+    return next((text for text in texts if float(text) == real), f"{real:.{digits}g}")
 
 
 @dataclass(frozen=True)
@@ -67,8 +77,8 @@ class Notation:
         digits = match["number"].replace(self.thousands, "") if self.thousands else match["number"]
         return float(match["sign"] + match["inner"] + digits.replace(self.decimal, "."))
 
-    def text(self, value: float) -> str:
-        """A number in this notation, to six digits, or to as many decimals as every number of the column has.
+    def text(self, value: float, digits: int = DIGITS) -> str:
+        """A number in this notation, as ``number`` has it, or to as many decimals as every number of the column has.
 
         >>> Notation(",", ".", places=2, before="€ ").text(1187.5), Notation(date="%d.%m.%Y").text(31.0)
         ('€ 1.187,50', '01.02.1970')
@@ -82,14 +92,14 @@ class Notation:
                 return f"{number(value)} days"
         size = abs(float(value))
         if size != 0 and not 1e-4 <= size < 1e15:
-            digits = f"{size:.{DIGITS}g}".replace(".", self.decimal)
+            body = number(size, digits).replace(".", self.decimal)
         else:
-            plain = number(size)
+            plain = number(size, digits)
             decimals = max(self.places, 0 if "e" in plain else len(plain.partition(".")[2]))
             whole, _, rest = f"{size:.{decimals}f}".partition(".")
             grouped = f"{int(whole):,}".replace(",", self.thousands)
-            digits = f"{grouped}{self.decimal}{rest}" if rest else grouped
-        return f"{'-' if value < 0 else ''}{self.before}{digits}{self.after}"
+            body = f"{grouped}{self.decimal}{rest}" if rest else grouped
+        return f"{'-' if value < 0 else ''}{self.before}{body}{self.after}"
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import pandas as pd
 
 from harness.core.classifier import Classifier
 from harness.core.gaps import same
-from harness.core.notation import number
+from harness.core.notation import DIGITS, MOST, number
 from harness.core.objective import Objective
-from harness.core.space import Feature
+from harness.core.space import Feature, Space
 from harness.core.target import Classes, Interval, Label, Target
 
 TERMS = {  # of an objective, as a reader calls them
@@ -136,7 +136,43 @@ def objective_text(value: float) -> str:
     return number(value) if abs(value) < 100 else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
-def changes(features: Sequence[Feature], factual: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def digits_of(
+    space: Space,
+    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    valid: Callable[[pd.DataFrame], np.ndarray],
+) -> list[int]:
+    """With how many significant digits each counterfactual's changes are written, so that what is written is valid.
+
+    Six, or as many more as it takes until the model accepts the row with its changed numbers as they are written.
+
+    Parameters
+    ----------
+    pairs
+        A factual and a valid counterfactual each, as decoded rows.
+    valid
+        Of decoded rows, whether the model accepts each, bool; asked where writing rounds a number.
+    """
+    digits, left = [DIGITS] * len(pairs), list(range(len(pairs)))
+    for count in range(DIGITS, MOST + 1):
+        rounded = {}
+        for place in left:
+            factual, row = pairs[place]
+            moved = [f for f in space.features if not same(row[f.name], factual[f.name])]
+            texts = {f.name: f.written(row[f.name], count) for f in moved}
+            if any(not same(text, row[name]) for name, text in texts.items()):
+                rounded[place] = {**row, **texts}
+        if not rounded:
+            break
+        held = valid(space.frame(rounded.values()))
+        left = [place for place, holds in zip(rounded, held, strict=True) if not holds]
+        for place in left:
+            digits[place] = min(count + 1, MOST)
+    return digits
+
+
+def changes(
+    features: Sequence[Feature], factual: Mapping[str, Any], row: Mapping[str, Any], digits: int = DIGITS
+) -> str:
     """What changes between two decoded rows, in one line; the second may be empty.
 
     >>> job = Feature("job", "categorical", ("none", "clerk"))
@@ -144,4 +180,4 @@ def changes(features: Sequence[Feature], factual: Mapping[str, Any], row: Mappin
     'job: none → clerk'
     """
     moved = [f for f in features if not same(row.get(f.name, factual[f.name]), factual[f.name])]
-    return "; ".join(f"{f.name}: {f.text(factual[f.name])} → {f.text(row[f.name])}" for f in moved)
+    return "; ".join(f"{f.name}: {f.text(factual[f.name])} → {f.text(row[f.name], digits)}" for f in moved)

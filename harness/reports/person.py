@@ -19,13 +19,14 @@ from harness.core.conflict import conflict_text
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.gaps import MISSED, missing, same
-from harness.core.notation import ORIGIN
+from harness.core.notation import DIGITS, ORIGIN
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature
 from harness.core.wording import (
     SATISFIED,
     UNCHECKED,
+    digits_of,
     minimised,
     number,
     objective_text,
@@ -86,6 +87,16 @@ class Context:
         frames = [None if point is None else self.problem.space.frame([point]) for point in self.points]
         model, wanted = self.problem.classifier, [self.problem.target]
         return tuple(None if frame is None else scored(model, frame, wanted)[0] for frame in frames)
+
+    @cached_property
+    def digits(self) -> tuple[int, ...]:
+        """With how many significant digits each answer is written, see ``digits_of``."""
+        judged = zip(self.points, self.verdicts, strict=True)
+        taken = {place: row for place, (row, word) in enumerate(judged) if row is not None and word == ACCEPTED}
+        (own,) = self.factual.to_dict("records")
+        found = digits_of(self.problem.space, [(own, row) for row in taken.values()], self.problem.valid)
+        known = dict(zip(taken, found, strict=True))
+        return tuple(known.get(place, DIGITS) for place in range(len(self.points)))
 
 
 @dataclass(frozen=True)
@@ -193,7 +204,8 @@ def _table(explanation: Explained) -> _Table:
     unchanged: list[list[str]] = []
     for feature in problem.space.features:
         before = origin[feature.name]
-        texts = [_change(*pair, feature, before) for pair in zip(answers, cards, strict=True)]
+        told = zip(answers, cards, context.digits, strict=True)
+        texts = [_change(answer, own, feature, before, digits) for answer, own, digits in told]
         (features if any(texts) else unchanged).append([feature.name, _value(feature, before, card), *texts])
     score, label = context.before
     of = scored_class(classifier, target)
@@ -234,26 +246,26 @@ def _distance(explanation: Explained, place: int) -> str:
     return number(GOWER.evaluate(space, context.factual, space.frame([row]))[0])
 
 
-def _change(answer: Answer, card: Card | None, feature: Feature, origin: Any) -> str:
+def _change(answer: Answer, card: Card | None, feature: Feature, origin: Any, digits: int) -> str:
     if answer.row is None or feature.name not in answer.row or same(answer.row[feature.name], origin):
         return ""
     value = answer.row[feature.name]
-    text = _value(feature, value, card)
-    text = f"→ {text}" if text != _value(feature, origin, card) else f"→ {value!r}"  # a change too small for six digits
+    text = _value(feature, value, card, digits)
+    text = f"→ {text}" if text != _value(feature, origin, card) else f"→ {value!r}"  # a change too small for its digits
     if card is None or feature.name not in card.names:
         return text
     points, bins = card[feature.name].points, card[feature.name].bins_of([origin, value])
     return f"{text}, {points[bins[1]] - points[bins[0]]:+.4g} points" if bins[0] != bins[1] else text
 
 
-def _value(feature: Feature, value: Any, card: Card | None) -> str:
+def _value(feature: Feature, value: Any, card: Card | None, digits: int = DIGITS) -> str:
     """A value, and the bin of a scorecard that it lies in."""
-    text = feature.text(value)
+    text = feature.text(value, digits)
     if card is None or feature.name not in card.names:
         return text
     variable = card[feature.name]
     found = str(variable.bins[variable.bin_of(value)])
-    return text if found == number(value) else f"{text} in {found}"
+    return text if found == number(value, digits) else f"{text} in {found}"
 
 
 def _points(card: Card, rows: Sequence[dict[str, Any] | None]) -> list[str]:
@@ -348,7 +360,7 @@ def plotted(explanation: Explained) -> Figure:
         for a, point in zip(explanation.answers, context.points, strict=True)
     ]
     words = Person(table.title, notes, heads, facts)
-    return figure(words, context.problem, context.factual.iloc[0].to_dict(), answers)
+    return figure(words, context.problem, context.factual.iloc[0].to_dict(), answers, context.digits)
 
 
 def _faults(explanation: Explained) -> list[str]:

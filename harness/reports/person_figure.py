@@ -49,14 +49,16 @@ class Person:
     facts: Sequence[Sequence[str]]
 
 
-def figure(words: Person, problem: Problem, factual: Mapping[str, Any], answers: Sequence[Answer]) -> Figure:
+def figure(
+    words: Person, problem: Problem, factual: Mapping[str, Any], answers: Sequence[Answer], digits: Sequence[int]
+) -> Figure:
     """A row for each feature that changes or may lie in an interval.
 
     On the left the training rows in grey, the factual as a square, each counterfactual with its arrow, and as a band
-    the interval in which the prediction is proven to stay; on the right the values.
+    the interval in which the prediction is proven to stay; on the right the values, to as many digits as is said.
     """
     features = [f for f in problem.space.features if any(_shows(f, factual, answer) for answer in answers)]
-    rows = [_Row(feature, factual, answers) for feature in features]
+    rows = [_Row(feature, factual, answers, digits) for feature in features]
     width = 2 * EDGE + NAMES + STRIP + CELL * (1 + len(answers))
     notes = [line for note in (*words.notes, *_rest(problem, features)) for line in wrap(note, int(width / LETTER))]
     title = wrap(words.title, int(width / LETTER))
@@ -89,12 +91,15 @@ def figure(words: Person, problem: Problem, factual: Mapping[str, Any], answers:
 class _Row:
     """One feature: its texts, cut into lines, and its height in inches."""
 
-    def __init__(self, feature: Feature, factual: Mapping[str, Any], answers: Sequence[Answer]) -> None:
+    def __init__(
+        self, feature: Feature, factual: Mapping[str, Any], answers: Sequence[Answer], digits: Sequence[int]
+    ) -> None:
         self.feature, self.origin = feature, factual[feature.name]
         self.values = [None if answer.row is None else answer.row[feature.name] for answer in answers]
         self.moves = [_moved(feature, factual, answer) for answer in answers]
         self.bands = [_band(feature, answer) for answer in answers]
-        texts = [feature.text(value) if moved else "" for value, moved in zip(self.values, self.moves, strict=True)]
+        told = zip(self.values, self.moves, digits, strict=True)
+        texts = [feature.text(value, most) if moved else "" for value, moved, most in told]
         self.name = _lines(feature.name, NAMES)
         self.cells = [_lines(text, CELL) for text in (feature.text(self.origin), *texts)]
         bands = [None, *self.bands]  # the factual has none

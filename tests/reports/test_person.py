@@ -17,6 +17,7 @@ from harness.cli.explained import explained
 from harness.core.explanation import Explanation
 
 CART = ("dataset=pima", "model=cart")
+CHANGING = ("Glucose", "BloodPressure", "SkinThickness", "Insulin", "BMI")
 Command = Callable[..., str]
 
 
@@ -96,6 +97,19 @@ def test_a_person_is_explained_and_nothing_is_stored(printed: Command, people: p
             assert f"→ {after[name][0]:g}" in lines[name]
     assert "OPTIMAL: proven" in text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_printed_is_a_counterfactual(printed: Command) -> None:
+    """Thresholds of a forest lie between numbers of six digits: the row with what is printed is accepted, too."""
+    arguments = ("dataset=pima", "model=rf", "method=ce_ocl")
+    found = [explanation for explanation, _ in explained([*arguments, "n_factuals=4"])]
+    for explanation in found:
+        assert explanation.context is not None
+        problem, factual = explanation.context.problem, explanation.context.factual
+        text = printed(*arguments, f"factual={factual.index[0]}")
+        read = {line.split()[0]: float(line.split()[-1]) for line in text.splitlines() if line.startswith(CHANGING)}
+        assert read
+        assert problem.valid(factual.assign(**read)).all()
 
 
 def test_people_who_want_different_things_get_their_own_answers(people: pd.DataFrame) -> None:

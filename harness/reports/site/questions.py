@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import pandas as pd
 
+from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.core.gaps import same
-from harness.core.notation import number
+from harness.core.notation import DIGITS, number
 from harness.core.space import Space
-from harness.core.wording import changes, target_text
+from harness.core.target import Target
+from harness.core.wording import changes, digits_of, target_text
 from harness.evaluation import scoring
+from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.study import Entry, Study
 from harness.reports import stored
 from harness.store.run import StoredRun
@@ -23,31 +28,52 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Asked(NamedTuple):
-    """A run that answers, what it was asked, and what came back; ``taken`` as ``stored.taken`` has it."""
+@dataclass(frozen=True)
+class Asked:
+    """A run that answers, what it was asked, and what came back; ``taken`` as ``stored.taken`` has it.
+
+    ``model`` is None where the answers lack it, or it needs trust.
+    """
 
     entry: Entry
     run: StoredRun
     seed: int
     space: Space
     factuals: Mapping[Any, Mapping[str, Any]]
-    targets: Mapping[Any, str]
+    targets: Mapping[Any, Target]
     rows: Sequence[Mapping[str, Any]]
     verdicts: Mapping[tuple[Any, int], Mapping[str, Any]]
     taken: Mapping[Any, int]
+    model: Classifier | None
+
+    @cached_property
+    def digits(self) -> dict[tuple[Any, int], int]:
+        """By factual and counterfactual, with how many digits an accepted one is written; see ``digits_of``."""
+        found: dict[tuple[Any, int], int] = {}
+        if self.model is None:
+            return found
+        points = {(row["factual"], row["ce"]): row["row"] for row in self.rows}
+        fine = [place for place, verdict in self.verdicts.items() if verdict["verdict"] == ACCEPTED and place in points]
+        for target in dict.fromkeys(self.targets.values()):
+            own = [place for place in fine if self.targets[place[0]] == target]
+            pairs = [(self.factuals[place[0]], points[place]) for place in own]
+            found.update(zip(own, digits_of(self.space, pairs, partial(target.holds, self.model)), strict=True))
+        return found
 
     @classmethod
     def of(cls, study: Study) -> list[Asked]:
         """The runs of a study that refuse nothing, one a seed of an entry."""
-        found, taken = [], (entry for entry in study.entries if entry.refusal is None)
+        found, models, taken = [], dict[str, Classifier | None](), (e for e in study.entries if e.refusal is None)
         for entry, run, meta in ((e, *pair) for e in taken for pair in zip(e.runs, e.metas, strict=True)):
             frame, targets = run.factuals()
             factuals = dict(zip(frame.index, frame.to_dict("records"), strict=True))
-            words = {index: target_text(target) for index, target in targets.items()}
             space, rows, judged = run.space, run.rows(), run.verdicts()
             verdicts = {(verdict["factual"], verdict["ce"]): verdict for verdict in judged}
             numbers = stored.taken(space, frame, rows, judged)
-            found.append(cls(entry, run, meta["seed"], space, factuals, words, rows, verdicts, numbers))
+            if entry.task not in models:
+                models[entry.task] = _model(run)
+            model = models[entry.task]
+            found.append(cls(entry, run, meta["seed"], space, factuals, targets, rows, verdicts, numbers, model))
         return found
 
 
@@ -55,30 +81,37 @@ def questions(methods: Sequence[str], found: Sequence[Asked]) -> dict[str, Any]:
     """All answers to the questions of a task, as JSON data; methods are given by their places."""
     posed: dict[Any, dict[str, Any]] = {}
     names = list(found[0].space.names) if found else []
-    predicted = _predictions(found[0].run) if found else {}
+    predicted = _predictions(found[0]) if found else {}
     for asked in found:
         for row in asked.rows:
             factual = row["factual"]
             if factual not in posed:
                 origin = asked.factuals[factual]
                 values = {name: asked.space[name].text(origin[name]) for name in names}
-                told = {"wanted": asked.targets[factual], "now": predicted.get(factual, ""), "values": values}
-                posed[factual] = {**told, "answers": []}
+                told = {"wanted": target_text(asked.targets[factual]), "now": predicted.get(factual, "")}
+                posed[factual] = {**told, "values": values, "answers": []}
             posed[factual]["answers"].append(_answer(asked, row, methods.index(asked.entry.method)))
     listed = [{"id": str(index), **question} for index, question in posed.items()]
     column = stored.predicted(meta for asked in found for meta in asked.entry.metas)
     return {"column": column, "features": names, "questions": listed}
 
 
-def _predictions(run: StoredRun) -> dict[Any, str]:
-    """By factual, what the model says of it as it is; nothing where the answers lack the model, or it needs trust."""
+def _model(run: StoredRun) -> Classifier | None:
+    """The model of a run; None where the answers lack it, or it needs trust."""
     if run.meta.get("model_file") is None and not (run.path / "estimator.skops").is_file():
-        return {}
-    frame, _ = run.factuals()
+        return None
     try:
-        return dict(zip(frame.index, map(number, run.classifier.predict(frame)), strict=True))
+        return run.classifier
     except HarnessError:
+        return None
+
+
+def _predictions(asked: Asked) -> dict[Any, str]:
+    """By factual, what the model says of it as it is."""
+    if asked.model is None:
         return {}
+    frame = asked.space.frame(asked.factuals.values())
+    return dict(zip(asked.factuals, map(number, asked.model.predict(frame)), strict=True))
 
 
 def _answer(asked: Asked, row: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -91,7 +124,8 @@ def _answer(asked: Asked, row: Mapping[str, Any], place: int) -> dict[str, Any]:
     if point is None:
         return told | {"why": scoring.reason(row)}
     moved = [f for f in asked.space.features if not same(point[f.name], origin[f.name])]
-    told["changed"] = {feature.name: feature.text(point[feature.name]) for feature in moved}
+    digits = asked.digits.get((row["factual"], row["ce"]), DIGITS)
+    told["changed"] = {feature.name: feature.text(point[feature.name], digits) for feature in moved}
     if row["region"]:
         told["region"] = _spans(asked.space, row["region"])
         told["holds"] = verdict.get("region", "")
@@ -112,7 +146,8 @@ def answers(found: Iterable[Asked]) -> pd.DataFrame:
         features = asked.space.features
         for row in asked.rows:
             verdict = asked.verdicts.get((row["factual"], row["ce"]), {})
-            moved = "" if row["row"] is None else changes(features, asked.factuals[row["factual"]], row["row"])
+            digits = asked.digits.get((row["factual"], row["ce"]), DIGITS)
+            moved = "" if row["row"] is None else changes(features, asked.factuals[row["factual"]], row["row"], digits)
             own = {"task": asked.entry.task, "method": asked.entry.method, "seed": asked.seed, "changes": moved}
             judged = {"verdict": verdict.get("verdict", "none"), "region_checked": verdict.get("region")}
             spans = "; ".join(f"{name}: {text}" for name, text in _spans(asked.space, row["region"]).items())
