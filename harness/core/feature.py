@@ -15,7 +15,7 @@ import pandas as pd
 from harness.core.costs import UNSTORED, Price, check_cost, pairs
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED, missing
-from harness.core.notation import DIGITS, Notation, number
+from harness.core.notation import DIGITS, Notation, number, within
 
 
 class Kind(StrEnum):
@@ -250,13 +250,19 @@ class Feature:
         return value if math.isnan(read) else read
 
     def span(self, low: float, high: float) -> str:
-        """An interval for a reader, of dates the whole days within; nothing where that is a single value.
+        """An interval for a reader, that lies within: of dates the whole days, of fractions those of six digits.
+
+        Nothing where that is a single value, or none.
 
         >>> Feature("opened", "integer", notation=Notation(date="%d.%m.%Y")).span(0.5, 31.5)
         '02.01.1970 to 01.02.1970'
+        >>> Feature("glucose", "continuous").span(157.50000772, 177.40000772)
+        '157.501 to 177.4'
         """
         if self.notation is not None and self.notation.date:
             low, high = math.ceil(low), math.floor(high)
+        elif low < high:
+            low, high = within(low, upwards=True), within(high, upwards=False)
         return f"{self.text(low)} to {self.text(high)}" if low < high else ""
 
     @property

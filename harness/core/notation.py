@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +35,18 @@ def number(value: Any, digits: int = DIGITS) -> str:
         return str(int(real))
     texts = (f"{real:.{count}g}" for count in range(DIGITS, digits))
     return next((text for text in texts if float(text) == real), f"{real:.{digits}g}")
+
+
+def within(value: float, upwards: bool) -> float:
+    """The nearest number of six significant digits that is not less than a fraction, or not greater.
+
+    >>> within(157.50000772, upwards=True), within(177.40000772, upwards=False), within(65.9, upwards=True)
+    (157.501, 177.4, 65.9)
+    """
+    if not math.isfinite(value) or float(value).is_integer():
+        return value
+    context = Context(prec=DIGITS, rounding=ROUND_CEILING if upwards else ROUND_FLOOR)
+    return float(context.create_decimal(repr(float(value))))
 
 
 @dataclass(frozen=True)

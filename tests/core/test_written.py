@@ -76,6 +76,25 @@ def test_what_is_written_is_read_as_such(
     assert feature.written(value, digits) == read
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (157.50000772, 177.40000772, "157.501 to 177.4"),
+        (-42.300000000000004, -0.12345678, "-42.3 to -0.123457"),
+        (1234567.5, 7654321.5, "1234570 to 7654320"),
+        (4.1, 7.9, "4.1 to 7.9"),
+        (1234567.0, 7654321.0, "1234567 to 7654321"),
+        (-np.inf, 0.5, "-inf to 0.5"),
+        (0.50000001, 0.50000002, ""),
+        (0.5, 0.5, ""),
+    ],
+    ids=["threshold", "negative", "large", "short", "whole", "open", "narrow", "one"],
+)
+def test_what_is_written_of_an_interval_lies_within(low: float, high: float, text: str) -> None:
+    """Of it something is proven, which may be false beside it."""
+    assert Feature("glucose", Kind.CONTINUOUS).span(low, high) == text
+
+
 def test_no_more_digits_than_tell_a_number() -> None:
     """Seventeen would end in those of binary fractions."""
     assert [number(value, 17) for value in (0.1, 0.3, 0.1 + 0.2)] == ["0.1", "0.3", "0.30000000000000004"]
