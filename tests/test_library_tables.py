@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
@@ -94,9 +95,17 @@ def test_a_task_is_five_lines(task: Task) -> None:
         "the table: 120 rows",
         "features: income, debt (immutable income)",
         "wanted: yes",
-        "model: HistGradientBoostingClassifier, read exactly",
+        "model: HistGradientBoostingClassifier",
         "factuals: 120",
     ]
+
+
+def test_a_model_that_no_exact_method_reads_is_not_called_exact() -> None:
+    """Neighbours have no steps that hide anything, and yet they are only asked."""
+    table = loans().dropna()
+    model = KNeighborsClassifier().fit(table[["income", "debt"]], table["ok"])
+    said = repr(pose(table.reset_index(drop=True), "ok", model, desired="yes")).splitlines()
+    assert "model: KNeighborsClassifier" in said
 
 
 def test_what_was_read_keeps_its_gaps(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class Task:
             f"{self.dataset.name}: {len(self.dataset.frame):,} rows",
             f"features: {', '.join(space.names)}{added}",
             f"wanted: {' or '.join(dict.fromkeys(map(target_text, self.problems)))}",
-            f"model: {model.opaque or f'{kind}, read exactly'}",
+            f"model: {model.opaque or kind}",
             f"factuals: {len(self.factuals):,}",
         )
         return "\n".join(shorten(line, WIDTH, placeholder=" ...") for line in lines)
