@@ -27,6 +27,7 @@ from harness.data.in_memory import check_frame
 from harness.execution.task import Task
 from harness.library import explain, explain_group, measure, pose
 from methods.group_greedy import GroupGreedy
+from methods.md_pso import MdPso
 from methods.nearest import Nearest
 from metrics.proximity import l0, l1
 
@@ -217,6 +218,19 @@ def test_a_feature_may_be_called_self() -> None:
     found = explain(Nearest(), asked, {"self": math.nan, "income": numbers["income"][place]}).to_frame()
     assert found["self"].notna().all()
     assert found.columns[-2:].tolist() == ["self", "income"]
+
+
+def test_a_feature_called_self_is_clipped_moved_and_measured() -> None:
+    """Of an opaque model, which MD-PSO asks with whole tables."""
+    numbers = X[["age", "income"]].rename(columns={"age": "self"}).astype(float)
+    model = make_pipeline(FunctionTransformer(np.sqrt), LogisticRegression()).fit(numbers, FRAME[TARGET])
+    table = numbers.assign(**{TARGET: FRAME[TARGET]})
+    asked = pose(table, TARGET, model, features={"self": {"clip": [20, None]}})
+    assert asked.dataset.frame["self"].min() == 20
+    place = next(place for place in range(len(table)) if not asked.satisfied(place))
+    found = explain(MdPso(), asked, place, time_limit=60.0)
+    assert found.context.verdicts == ("accepted",)
+    assert 0 <= measure(found, "invalidation_rate").iloc[0] <= 1
 
 
 def test_what_was_done_to_cells_is_shown(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from harness.core.errors import DatasetError
+from harness.core.frames import with_columns
 from harness.core.space import Kind
 
 
@@ -67,7 +68,7 @@ def clip_of(feature: str, kind: Kind, entry: Mapping[str, Any]) -> Clip:
 
 def clipped(what: str, people: pd.DataFrame, clips: Mapping[str, Clip]) -> tuple[pd.DataFrame, str]:
     """People with their numbers within the ends, and how many of each feature were not, in one line; else empty."""
-    made = people.assign(**{feature: clip.of(people[feature]) for feature, clip in clips.items()})
+    made = with_columns(people, {feature: clip.of(people[feature]) for feature, clip in clips.items()})
     counts = {name: int((made[name] != people[name])[people[name].notna()].sum()) for name in clips}
     parts = [f"{count:,} of {name}" for name, count in counts.items() if count]
     return made, f"{what}: put to the nearer end of their 'clip': {', '.join(parts)}." if parts else ""

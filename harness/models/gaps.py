@@ -10,6 +10,7 @@ import pandas as pd
 
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
+from harness.core.frames import with_columns
 from harness.core.space import Space
 
 
@@ -20,7 +21,7 @@ def probes(space: Space, frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     lacking = [[name] for name in gaps] + [gaps]
     first = frame.iloc[[0]]
-    return pd.concat([frame, *(first.assign(**dict.fromkeys(names, np.nan)) for names in lacking)])
+    return pd.concat([frame, *(with_columns(first, dict.fromkeys(names, np.nan)) for names in lacking)])
 
 
 def refused(kind: str, space: Space) -> HarnessError:

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from harness.core.classifier import Classifier
+from harness.core.frames import with_columns
 from harness.models.files import log
 from harness.models.train import Trained, Training
 
@@ -113,7 +114,7 @@ class Retraining:
         Asked of points whose values are those of different rows, as trees may differ between the rows alone.
         """
         rng, frame = np.random.default_rng(CHANGES.index("seeds")), self.training.frame
-        mixed = frame.assign(**{name: rng.permutation(frame[name].to_numpy()) for name in frame})
+        mixed = with_columns(frame, {name: rng.permutation(frame[name].to_numpy()) for name in frame})
         scores = (trained.classifier.score(mixed) for trained in made)
         first = next(scores, np.zeros(0))
         return all(np.array_equal(first, other) for other in scores)

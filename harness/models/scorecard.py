@@ -20,6 +20,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.metaestimators import available_if
 
 from harness.core.errors import HarnessError, UnsupportedError
+from harness.core.frames import with_columns
 from harness.core.inputs import Input
 from harness.core.space import Space
 from harness.core.tolerances import SCORE_TIE
@@ -253,7 +254,7 @@ def _matrix(transformed: Any) -> np.ndarray:
 def _widened(process: Any, frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with every column that the scorecard was trained on: it asks for those it does not use, too."""
     lacking = [name for name in process.variable_names if name not in frame.columns]
-    return frame.assign(**dict.fromkeys(lacking, np.nan))
+    return with_columns(frame, dict.fromkeys(lacking, np.nan))
 
 
 def _bins_of(binned: Any) -> tuple[Bin, ...]:

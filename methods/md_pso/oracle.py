@@ -10,6 +10,7 @@ import pandas as pd
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
+from harness.core.frames import with_columns
 from harness.core.inputs import Affine, Input, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
@@ -154,7 +155,7 @@ class Oracle:
                 if not feature.numeric:
                     levels = pd.Series(list(feature.categories), dtype=types[feature.name])
                     changed[feature.name] = levels.take(self.codes(points, columns)).to_numpy()
-            frame = base.assign(**changed)
+            frame = with_columns(base, changed)
             if self.votes:
                 return self._voted(frame)
             valid, gap = self._judged(self.classifier.score(frame))

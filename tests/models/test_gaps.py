@@ -98,6 +98,13 @@ def test_what_cannot_be_searched_with_gaps_is_said() -> None:
     assert "job is ordinal, and the model splits it out of its order; make it categorical" in str(answer.detail)
 
 
+def test_a_feature_with_gaps_may_be_called_self() -> None:
+    """As an argument of pandas' own functions is called."""
+    renamed = table().rename(columns={"income": "self"})
+    model = HistGradientBoostingClassifier(max_iter=5).fit(renamed[["self", "debt"]], renamed["ok"])
+    assert pose(renamed, "ok", model, missing="value").dataset.space["self"].missing
+
+
 def test_people_with_gaps_are_explained_in_a_notebook() -> None:
     """A gap is kept or filled, made only where it may be; methods that take none say what to set."""
     data = table()

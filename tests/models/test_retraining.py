@@ -54,6 +54,15 @@ def test_the_model_itself_stays_as_it_is() -> None:
     assert not (every == before).all(axis=1).any()
 
 
+def test_a_feature_may_be_called_self() -> None:
+    """As an argument of pandas' own functions is called."""
+    space = Space((replace(SPACE["a"], name="self"), SPACE["b"]))
+    own = training(
+        DecisionTreeClassifier(max_depth=2, random_state=0), space=space, frame=FRAME.set_axis(space.names, axis=1)
+    )
+    assert Retraining(own).models("seeds") == ()
+
+
 def test_rows_left_out_are_as_many_as_said() -> None:
     """1 % of 300 rows are three, 10 % thirty; a bootstrap sample has as many rows, some of them twice. Each row has its
     own label."""
