@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pandas.testing import assert_frame_equal
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -24,6 +25,7 @@ from harness.core.errors import DatasetError, HarnessError
 from harness.core.method import equal
 from harness.data import load_csv
 from harness.data.in_memory import check_frame
+from harness.execution.person import person_of
 from harness.execution.task import Task
 from harness.library import explain, explain_group, measure, pose
 from methods.group_greedy import GroupGreedy
@@ -261,6 +263,61 @@ def test_a_table_of_costs_is_a_sentence(model: Pipeline) -> None:
     name = next(name for name in X if not pd.api.types.is_numeric_dtype(X[name]))
     with pytest.raises(DatasetError, match=f"costs of {name} are .*give {{FROM: {{TO: COST}}}}"):
         pose(FRAME, TARGET, model, features={name: {"costs": pd.DataFrame({"a": [1.0]})}})
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Task:
+    """About a CSV with points between thousands, decimal commas, a unit and dates."""
+    rng = np.random.default_rng(0)
+    cells = [f"€ {x:,.2f}".translate(str.maketrans(",.", ".,")) for x in rng.uniform(500, 9000, 60)]
+    days = [f"{day:02d}.{month:02d}.2020" for day, month in rng.integers(1, 12, (60, 2))]
+    table = pd.DataFrame({"income": cells, "since": days, "member": rng.random(60) < 0.5})
+    path = tmp_path_factory.mktemp("written") / "loans.csv"
+    table.assign(ok=np.where(rng.random(60) < 0.5, "yes", "no")).to_csv(path, sep=";", index=False)
+    dataset = load_csv(path, "ok", missing="median", features={"member": {"missing": "most_frequent"}})
+    numbers = dataset.frame.astype(float)
+    return pose(
+        dataset, model=LogisticRegression().fit(numbers, numbers["income"].lt(5000).map({True: "no", False: "yes"}))
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"income": "€ 1.200,50"}, {"income": 1200.5}),
+        ({"income": " 1200,50 "}, {"income": 1200.5}),
+        ({"since": "02.01.1970"}, {"since": 1}),
+        ({"since": "1970-01-02"}, {"since": 1}),
+        ({"since": pd.Timestamp("1970-01-02 10:00")}, {"since": 1}),
+        ({"member": "TRUE"}, {"member": True}),
+        ({"income": "NA", "since": pd.NaT}, {"income": math.nan, "since": math.nan}),
+    ],
+)
+def test_a_person_may_be_written_as_the_file_is(given: dict[str, Any], meant: dict[str, Any], written: Task) -> None:
+    """By feature, as a Series and as a frame; columns beside the features, such as a name, are not looked at."""
+    person = written.dataset.frame.iloc[0].to_dict() | {"name": "Ada"}
+    wanted = person_of(written, person | meant)[0]
+    for one in (person | given, pd.Series(person | given), pd.DataFrame([person | given])):
+        assert_frame_equal(person_of(written, one)[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"income": "much"}, "the person holds 'much' in column 'income'; give a number such as €"),
+        (
+            {"since": "31.02.2020"},
+            r"the person holds '31.02.2020' in column 'since'; give a date such as \d\d.\d\d.2020",
+        ),
+        (
+            {"member": "perhaps"},
+            "the person has the unseen category 'perhaps' in column 'member'; allowed: False, True",
+        ),
+    ],
+)
+def test_what_a_person_cannot_be_is_told(given: dict[str, Any], words: str, written: Task) -> None:
+    with pytest.raises(DatasetError, match=words):
+        explain(Nearest(), written, written.dataset.frame.iloc[0].to_dict() | given)
 
 
 def test_a_value_that_pandas_calls_missing_is_a_gap() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,33 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
         if feature.numeric:
             _warn_of_far(feature, frame[feature.name], path)
     return frame
+
+
+def person_read(dataset: Dataset, person: Mapping[str, Any]) -> dict[str, Any]:
+    """A person whose texts and dates are what they stand for, read as the cells of ``read_factuals``.
+
+    Raises
+    ------
+    DatasetError
+        For a text in place of a number, or an unknown category.
+    """
+    form, found = dataset.reading.form, dict(person)
+    for feature in dataset.space.features:
+        value, filler = found.get(feature.name), dataset.reading.filler(feature.name)
+        text = value.isoformat() if isinstance(value, date) and value is not pd.NaT else value
+        if not isinstance(text, str) or text in feature.categories:
+            continue
+        text = text.strip()
+        own = dataset.reading.written.get(feature.name, feature.notation)
+        ways = _ways(own, [Notation(form.decimal or ".", form.thousands or "")])
+        gap = text in {"", *form.na}
+        meaning = _meaning(feature, text, ways, dataset.reading.intervals.get(feature.name), gap)
+        if gap and filler is not None:
+            meaning = math.nan  # which is filled, and said to be, as any gap of a person
+        if isinstance(meaning, _Fault):
+            raise DatasetError(f"the person {meaning.text} in column {feature.name!r}; {meaning.remedy}.")
+        found[feature.name] = meaning
+    return found
 
 
 def _warn_of_far(feature: Feature, values: pd.Series, path: Path) -> None:

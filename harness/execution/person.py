@@ -12,6 +12,7 @@ from harness.core.errors import DatasetError
 from harness.core.numbers import whole
 from harness.core.problem import Problem
 from harness.data import Dataset
+from harness.data.csv_factuals import person_read
 from harness.data.in_memory import check_person
 from harness.execution.task import Task
 
@@ -38,6 +39,7 @@ def person_of(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
             isinstance(person, Iterable) and not isinstance(person, str)
         )
         raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row{many}.")
+    frame = pd.DataFrame([person_read(task.dataset, frame.astype(object).iloc[0])])
     frame = _without_gaps(task.dataset, frame)
     check_person(space, frame)
     factual = space.frame(frame[list(space.names)].astype(object).to_dict("records")).set_axis(["new"])
