@@ -71,7 +71,7 @@ from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
 from harness.data.features import OF_COSTS, bounds_of, check_ranked
 from harness.data.findings import with_findings
-from harness.data.in_memory import check_frame, check_settings, plain
+from harness.data.in_memory import check_frame, check_settings, plain, settings_of
 from harness.evaluation import checker
 from harness.evaluation.lookup import metric_named
 from harness.execution.clocks import CompileClock, say_compiling
@@ -151,8 +151,7 @@ def pose(
         dataset = _amended(frame, target, immutable, features, settings)
     elif isinstance(frame, pd.DataFrame) and not frame.empty:
         check_frame(frame, target, features, settings.get("drop"))
-        given = {"immutable": immutable, **settings}
-        given["overrides" if isinstance(features, Mapping) else "features"] = features
+        given = settings_of(frame, target, features, {"immutable": immutable, **settings})
         dataset = _loaded(frame, target, model, classes, given | ({} if desired is None else {"desired": desired}))
     else:
         raise DatasetError("there is no table to ask about; give a DataFrame with rows, such as pandas.read_csv gives.")

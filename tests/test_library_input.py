@@ -181,6 +181,40 @@ def test_settings_of_another_type_are_one_sentence(given: dict[str, Any], words:
         pose(FRAME, TARGET, model, **given)
 
 
+LEVELS = pd.CategoricalDtype(["low", "mid", "high", "top"], ordered=True)
+
+
+def ranked(gaps: bool = False) -> pd.DataFrame:
+    """Loans with a column of ordered categories, of which one does not occur."""
+    levels = pd.Series(["mid", "low", "high"] * 20 + [None if gaps else "low"] * (len(FRAME) - 60), FRAME.index)
+    return FRAME.assign(risk=levels.astype(LEVELS))
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "categories"),
+    [
+        ({}, "ordinal", ("low", "mid", "high")),
+        ({"features": {"risk": {"actionability": "increase"}}}, "ordinal", ("low", "mid", "high")),
+        ({"features": {"risk": {"categories": ["high", "mid", "low"]}}}, "ordinal", ("high", "mid", "low")),
+        ({"features": {"risk": {"kind": "categorical"}}}, "categorical", ("high", "low", "mid")),
+        ({"features": ["age", "risk"]}, "ordinal", ("low", "mid", "high")),
+    ],
+)
+def test_the_order_of_ordered_categories_is_kept(given: Any, kind: str, categories: Any) -> None:
+    table = ranked()
+    model = LogisticRegression().fit(table[["age"]], table[TARGET])
+    feature = pose(table, TARGET, model, **given).dataset.space["risk"]
+    assert (str(feature.kind), feature.categories) == (kind, categories)
+
+
+def test_gaps_of_ordered_categories_have_no_rank() -> None:
+    """Where they are to be a category; filled, they have that of what fills them."""
+    table = ranked(gaps=True)
+    model = LogisticRegression().fit(table[["age"]], table[TARGET])
+    kinds = [str(pose(table, TARGET, model, missing=how).dataset.space["risk"].kind) for how in ("category", "drop")]
+    assert kinds == ["categorical", "ordinal"]
+
+
 def test_numbers_held_as_texts_are_said_to_be(model: Pipeline) -> None:
     with pytest.raises(DatasetError, match="holds its numbers as texts, objects or dates, such as '"):
         pose(FRAME.assign(age=FRAME["age"].astype(str)), TARGET, model, features={"age": {"kind": "continuous"}})

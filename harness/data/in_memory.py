@@ -81,6 +81,43 @@ def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: An
             )  # fmt: skip
 
 
+def settings_of(frame: pd.DataFrame, target: str | None, features: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``load_dataset`` takes of a table: attributes of features, where the order of ordered categories is one.
+
+    Only levels that occur are ranked. An order is not kept where gaps become a category, which would have no rank.
+
+    Parameters
+    ----------
+    features
+        Attributes by name, which win over what the table says, or a list of names.
+    settings
+        All else that was given.
+    """
+    given = {**settings, "overrides" if isinstance(features, Mapping) else "features": features}
+    entries = given.get("overrides") or {}
+    if not isinstance(entries, Mapping):
+        return given  # refused with the other settings
+    apart = {target, *(settings.get("drop") or ()), (settings.get("label") or {}).get("column")}
+    names = features if isinstance(features, list) else [name for name in frame.columns if name not in apart]
+    found = dict(entries)
+    for name in names:
+        entry = entries.get(name) or {}
+        if name not in frame or not isinstance(entry, Mapping) or entry.get("kind", "ordinal") != "ordinal":
+            continue
+        remedy = entry.get("missing", settings.get("missing"))
+        if levels := _ordered(frame[name], remedy):
+            found[name] = {"kind": "ordinal", "categories": levels, **entry}
+    return {**given, "overrides": found}
+
+
+def _ordered(column: pd.Series, remedy: Any) -> list[Any]:
+    """The levels of an ordered categorical column that occur, the lowest first; none of other columns."""
+    if not isinstance(column.dtype, pd.CategoricalDtype) or not column.dtype.ordered:
+        return []
+    levels: list[Any] = column.cat.remove_unused_categories().cat.categories.tolist()
+    return [] if len(levels) < 2 or (column.isna().any() and remedy in ("category", "value")) else levels
+
+
 def check_person(space: Space, person: pd.DataFrame) -> None:
     """Refuse values that are no feature's, and numbers too large to compute with, with a ``DatasetError``."""
     space.check(person, what="the person")
