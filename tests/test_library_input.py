@@ -215,6 +215,17 @@ def test_gaps_of_ordered_categories_have_no_rank() -> None:
     assert kinds == ["categorical", "ordinal"]
 
 
+def test_a_different_text_in_every_row_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """As of an id, which a counterfactual would change; not of few rows, which may differ by chance."""
+    table = FRAME.assign(client=[f"c{place}" for place in range(len(FRAME))])
+    for given, drop in ((table.head(20), None), (table, ["client"])):
+        check_frame(given, TARGET, drop=drop)
+    assert "every row" not in caplog.text
+    check_frame(table, TARGET)
+    assert "column 'client' has a different text in every row, like an id or a name" in caplog.text
+    assert caplog.text.count("every row") == 1
+
+
 def test_numbers_held_as_texts_are_said_to_be(model: Pipeline) -> None:
     with pytest.raises(DatasetError, match="holds its numbers as texts, objects or dates, such as '"):
         pose(FRAME.assign(age=FRAME["age"].astype(str)), TARGET, model, features={"age": {"kind": "continuous"}})

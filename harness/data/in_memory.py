@@ -13,7 +13,7 @@ from pandas.api.types import infer_dtype
 
 from harness.core.errors import DatasetError
 from harness.core.space import Kind, Space
-from harness.data.csv_columns import LARGEST
+from harness.data.csv_columns import ID_ROWS, LARGEST
 from harness.data.features import EXACT
 
 OF_FILES = ("name", "sources", "tables", "read", "published")
@@ -74,6 +74,11 @@ def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: An
             "table.reset_index(drop=True) both are the same.", labels[place], place,
         )  # fmt: skip
     for name in frame.columns.drop(target, errors="ignore") if target is not None else frame.columns:
+        if kinds.get(name) == "string" and len(frame) > ID_ROWS and frame[name].is_unique:
+            logger.warning(
+                "the table: column %r has a different text in every row, like an id or a name, and counterfactuals may "
+                "change it; leave it out by drop=[%r].", name, name,
+            )  # fmt: skip
         if frame[name].dtype == object and kinds.get(name) in NUMBERS:
             logger.warning(
                 "the table: column %r holds numbers as objects, and is taken for categories; convert it by "
