@@ -11,6 +11,7 @@ import pandas as pd
 from harness.certificate import Ball, WeightBox, checker, perturbed, weight_box
 from harness.core.asked import Asked
 from harness.core.errors import UnsupportedError
+from harness.core.frames import with_columns
 from harness.core.metric import metric, together
 from harness.core.problem import Problem
 from metrics._once import once
@@ -32,7 +33,7 @@ def invalidation_rate(asked: Asked) -> np.ndarray:
     The invalidation rate of Pawelczyk et al. (2023), by samples. Normal noise of standard deviation 0.05 in scaled
     units moves each number that is not immutable, integers as real numbers and beyond bounds too. The draws are seeded
     and the same for every answer, so that methods meet the same noise. None without a valid answer or without such a
-    feature.
+    feature, and where the model cannot be asked about numbers beyond the data's, such as the logarithm of one below 0.
 
     >>> from metrics._example import answers, factual, problem
     >>> near = answers.assign(income=[55.0, 30.0])  # one standard deviation above the split; the second is invalid
@@ -154,9 +155,26 @@ def _kept(asked: Asked, name: str, noise: np.ndarray) -> np.ndarray:
             feature.name: copies[feature.name].to_numpy(float) + np.tile(shift, len(some)) * feature.range
             for feature, shift in zip(moving, noise.T, strict=True)
         }
-        kept = problem.valid(copies.assign(**shifted)).reshape(len(some), -1)
+        kept = _valid(problem, with_columns(copies, shifted), len(some))
         known.update(zip((keys[place] for place in places), kept, strict=True))
-    return valid.mean(np.array([known[key] for key in keys], dtype=bool).reshape(len(keys), len(noise)))
+    return valid.mean(np.array([known[key] for key in keys], dtype=float).reshape(len(keys), len(noise)))
+
+
+def _valid(problem: Problem, copies: pd.DataFrame, answers: int) -> np.ndarray:
+    """Which copies of each answer are valid, shape (answers, copies); NaN where the model does not take an answer's.
+
+    That says nothing about the other answers that are asked about with it.
+    """
+    try:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return problem.valid(copies).reshape(answers, -1)
+    except (
+        Exception
+    ):  # whatever a model raises of numbers that no person has, such as the logarithm of an income below 0
+        size = len(copies) // answers
+        if answers == 1:
+            return np.full((1, size), np.nan)
+        return np.concatenate([_valid(problem, copies.iloc[at : at + size], 1) for at in range(0, len(copies), size)])
 
 
 def _certified(asked: Asked, norm: str) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from omegaconf import OmegaConf
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
 from harness.certificate import Checker
@@ -25,6 +28,7 @@ from harness.core.packages import CONF
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Label
+from harness.library import pose
 from metrics import _example as loans
 from metrics import robustness
 
@@ -183,3 +187,18 @@ def test_where_no_number_moves_nothing_is_said_of_noise(measured: str) -> None:
     settled = {f.name: {"actionability": Actionability.IMMUTABLE} for f in loans.SPACE.features if f.numeric}
     still = replace(loans.problem, space=loans.SPACE.replace(settled))
     assert getattr(robustness, measured)(loans.factual, loans.answers, still) is None
+
+
+@pytest.mark.parametrize("measured", ["invalidation_rate", "region_validity"])
+def test_noise_that_a_model_does_not_take_leaves_a_metric_undefined(measured: str) -> None:
+    """As of the logarithm of a debt below -1; not of the answers that the model is asked about with it."""
+    debts = pd.DataFrame({"debt": np.arange(101.0)})
+    model = make_pipeline(FunctionTransformer(np.log1p), LogisticRegression(C=100.0))
+    model.fit(debts, np.where(debts["debt"] < 80, "granted", "refused"))
+    asked = pose(debts, model=model, desired="granted")
+    answers = asked.dataset.frame.iloc[[0, 50, 1]]
+    many = Asked(next(iter(asked.problems.values())), asked.dataset.frame.iloc[[90, 91, 92]], answers, np.ones(3, int))
+    with warnings.catch_warnings(action="error"):
+        found = getattr(robustness, measured).measure(many)
+    assert np.isnan(found).tolist() == [True, False, True]
+    assert found[1] == (0.0 if measured == "invalidation_rate" else 1.0)
