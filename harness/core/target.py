@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from harness.core.classifier import Classifier
 
 
+BOOLEANS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}  # in YAML
+
+
 @dataclass(frozen=True)
 class Label:
     """Wanted: the model's own ``predict`` gives this class."""
@@ -85,11 +88,24 @@ def class_text(value: Any) -> str:
 def class_named(value: Any, classes: Iterable[Any]) -> Any:
     """The class that a value names, by its text or else as ``class_text`` has both; None where there is none.
 
+    A text that YAML takes for a boolean, where it stands without quotes, is that boolean.
+
     >>> class_named(1.0, [0, 1]), class_named("1.0", ["1.0", 1]), class_named("2", [0, 1])
     (1, '1.0', None)
+    >>> class_named(False, ["no", "yes"]), class_named("On", [False, True]), class_named("on", ["yes"])
+    ('no', True, None)
     """
     known = list(classes)
-    return next((each for text in (str, class_text) for each in known if text(each) == text(value)), None)
+    named = next((each for text in (str, class_text) for each in known if text(each) == text(value)), None)
+    if named is not None:
+        return named
+    unlike = [each for each in known if isinstance(each, bool) != isinstance(value, bool)]
+    return next((each for each in unlike if _unquoted(each) is _unquoted(value)), None)
+
+
+def _unquoted(value: Any) -> Any:
+    """What YAML reads where a text stands without quotes, if that is a boolean; else the value."""
+    return BOOLEANS.get(str(value).lower(), value)
 
 
 def one_of(labels: np.ndarray, values: Sequence[Any]) -> np.ndarray:

@@ -12,6 +12,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Feature, Kind
+from harness.core.target import class_named
 from harness.data.costs import costed
 from harness.data.description import Description, one_of
 from harness.data.gaps import NUMERIC, Gaps
@@ -223,7 +224,8 @@ def _described(
     equal = {value: value for value in present}
 
     def as_held(value: Any) -> Any:
-        return texts[str(value)] if str(value) in texts else equal.get(value, value)
+        held = texts[str(value)] if str(value) in texts else equal.get(value, class_named(value, present))
+        return value if held is None else held
 
     categories = tuple(map(as_held, entry.get("categories", present)))
     order = tuple(map(as_held, entry.get("order", ())))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml  # type: ignore[import-untyped]
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from support.complete import complete
@@ -574,3 +575,18 @@ def test_special_codes_fill_no_gap(remedy: str, filler: float) -> None:
     """Of -9, -9, -9, -9, 3, 3 in training."""
     values = pd.Series([-9, -9, -9, -9, 3, 3, None, 8], dtype=float)
     assert Gaps("height", remedy).filler(values, Kind.CONTINUOUS, np.arange(7), (-9.0,)) == filler
+
+
+@pytest.mark.parametrize("words", [("no", "yes"), ("Off", "On"), ("NO", "YES")])
+def test_words_that_yaml_takes_for_booleans_are_classes_and_categories(words: tuple[str, str]) -> None:
+    """Where they stand without quotes; true and false themselves are no other class."""
+    low, high = words
+    table = pd.DataFrame({"age": range(40), "car": [low, high] * 20, "ok": [low] * 20 + [high] * 20})
+    text = f"{{classes: [{low}, {high}], desired: {high}, features: {{age: , car: {{categories: [{high}, {low}]}}}}}}"
+    given = yaml.safe_load(text)
+    assert given["classes"] == [False, True]
+    dataset = load_dataset("loans", (), "ok", **given, tables=([table], "0"))
+    assert (dataset.classes, dataset.desired) == (words, high)
+    assert dataset.space["car"].categories == (high, low)
+    with pytest.raises(DatasetError, match="has no class 'False' to desire"):
+        load_dataset("loans", (), "ok", desired=False, tables=([table.replace(low, "never")], "0"))
