@@ -45,6 +45,20 @@ OPPOSITE = {
     "==": "!=", "!=": "==", ">=": "<", "<": ">=", "<=": ">", ">": "<=",
     "changes": "stays", "stays": "changes", "increases": "not increases", "decreases": "not decreases",
 }  # fmt: skip
+NAMES = "names other than words stand in `backticks`, categories in quotes"
+HINTS = {  # for signs that begin nothing
+    "=<>!≤≥≠": "comparisons are <=, >=, <, >, == and !=",
+    "&|": f"conditions are joined by 'and'; {NAMES}",
+    ":": "an implication is 'if ... then ...'",
+    ";": "items of a list stand between commas, and several relations are listed one by one",
+    "0123456789.": "numbers are written as 1000.5, without marks between thousands",
+    "%€$£": f"numbers have no units; {NAMES}",
+}
+INSTEAD = {  # of what is no relation
+    "or": "'a or b' is 'if ... then b', with the opposite of a, and of categories 'in [a, b]'",
+    "not": "in place of 'not' stands the opposite comparison, such as <= of >",
+    ",": "numbers are written as 1000.5, and lists as [a, b]",
+}
 Clauses = tuple[tuple[Literal, ...], ...]
 Sum = dict[Quantity | None, float]  # coefficients by quantity; None is the constant
 
@@ -106,7 +120,7 @@ class _Parser:
         else:
             clauses = self._condition()
         if self.now.kind != "end":
-            self._fail("and" if self.now.text == "or" else "the end", "for several relations, list them one by one")
+            self._fail("the end", INSTEAD.get(self.now.text, "for several relations, list them one by one"))
         if not any(literal.terms for clause in clauses for literal in clause):
             raise DatasetError(f"the constraint {self.text!r} names no feature; write such as 'loan <= 5 * income'.")
         return Relation(_printed(self.tokens), clauses, tuple(dict.fromkeys(self.named)))
@@ -124,9 +138,7 @@ class _Parser:
             match = TOKEN.match(text, at)
             if match is None:
                 place = at + len(text[at:]) - len(text[at:].lstrip())
-                hint = "names other than words stand in `backticks`, categories in quotes"
-                if text[place] in "=<>!":
-                    hint = "comparisons are <=, >=, <, >, == and !="
+                hint = next((hint for signs, hint in HINTS.items() if text[place] in signs), NAMES)
                 raise DatasetError(
                     f"the constraint {self.text!r} cannot be read at position {place + 1}, {text[place]!r}; {hint}."
                 )
@@ -188,20 +200,25 @@ class _Parser:
         return ((Literal(tuple((Change(feature), 1.0) for feature in features), float(count.value)),),)
 
     def _list(self) -> list[Token]:
-        self._expect("[")
+        if not self._take("["):
+            self._fail("a list, such as [a, b]")
         found = [self._next()]
         while self._take(","):
             found.append(self._next())
-        self._expect("]")
+        if not self._take("]"):
+            self._fail("',' or ']'")
         return found
 
     def _feature(self, token: Token) -> Feature:
         if token.kind not in {"word", "name"}:
             self._fail("the name of a feature", token=token)
         if token.value not in self.features:
+            if token.kind == "word" and (word := token.value.lower()) in WORDS:
+                small = "" if word == token.value else f"{word!r} and other words of relations are in small letters"
+                self._fail("a number or the name of a feature", INSTEAD.get(word, small), token)
             raise DatasetError(
                 f"the constraint {self.text!r} names {token.value!r} at position {token.place}, which is no feature; "
-                f"{choices(token.value, self.features)}."
+                f"{choices(token.value, map(quoted, self.features))}."
             )
         self.named.append(token.value)
         return self.features[token.value]
@@ -223,7 +240,7 @@ class _Parser:
         if move in {"changes", "stays"} and not feature.numeric:
             return ((Literal(((Change(feature), 1.0 if move == "stays" else -1.0),), 0.0, move == "changes"),),)
         if not feature.numeric and feature.kind == "categorical":
-            self._fail("a feature with an order", f"{feature.name} is categorical; use 'changes', or =='", token)
+            self._fail("a feature with an order", f"{feature.name} is categorical; use 'changes', or ==", token)
         number = Number(feature, tuple(map(float, range(len(feature.categories)))))
         up, down = (
             (Literal(((number, sign),), 0.0, strict, moved=True)) for sign, strict in ((-1.0, True), (1.0, True))
@@ -319,7 +336,8 @@ class _Parser:
             return {None: float(token.value)}
         if token.text == "(" and token.kind == "sign":
             found = self._sum()
-            self._expect(")")
+            if not self._take(")"):
+                self._fail("')'", "brackets hold sums, and no comparisons" * (self.now.text in COMPARED))
             return found
         if token.kind not in {"word", "name"}:
             self._fail("a number or the name of a feature", token=token)
