@@ -12,6 +12,7 @@ _WORDS = {"true": "True", "false": "False", "null": "None"}
 _VALUE = r"\[[^\]]*\]|\"[^\"]*\"|'[^']*'|[^\s;,()]*[^\s;,().]"
 _OF_FEATURE = re.compile(rf"\bfeatures\.(?P<name>.+?)\.(?P<key>[a-z_]+)\b(?:=(?P<value>{_VALUE}))?")
 _OF_SOURCE = re.compile(rf"\bmodel\.(?P<key>columns|output|scores|activation)\b(?:=(?P<value>{_VALUE}))?")
+_QUOTED = re.compile(r"((?<![\w=\[,])(?<!, )(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?!\w))")  # what is no value of a setting
 _SETTING = re.compile(rf"(?<![\w.'\"])(?:(?:model|dataset|method)\.)?(?P<key>[a-z_]+)=(?P<value>{_VALUE})")
 
 
@@ -28,7 +29,7 @@ def python_errors() -> Iterator[None]:
 
 
 def in_python(text: str) -> str:
-    """A sentence with arguments in place of settings.
+    """A sentence with arguments in place of settings; what it quotes, such as a user's own text, stays.
 
     >>> in_python("set features.the age.kind=categorical, or rho=null")
     "set features={'the age': {'kind': 'categorical'}}, or rho=None"
@@ -42,13 +43,21 @@ def in_python(text: str) -> str:
     'or missing for all columns'
     >>> in_python("there is no my_dataset.missing.csv")
     'there is no my_dataset.missing.csv'
+    >>> in_python("the constraint 'age > 3 and loan=5' has no end; set features.b.kind=ordinal")
+    "the constraint 'age > 3 and loan=5' has no end; set features={'b': {'kind': 'ordinal'}}"
     """
+    parts = _QUOTED.split(text)
+    text = "".join(part if place % 2 else _translated(part) for place, part in enumerate(parts))
+    return text.replace("'task: regression'", "task='regression'")
+
+
+def _translated(text: str) -> str:
     text = _OF_FEATURE.sub(_attribute, text)
     text = _OF_SOURCE.sub(_of_source, text).replace("ModelSource at null", "ModelSource at None")
     text = _SETTING.sub(lambda match: f"{match['key']}={_literal(match['value'])}", text)
     text = re.sub(r"(?<![\w'\"])null(?![\w'\"])", "None", text)
     text = re.sub(r"(?<![\w.])dataset\.missing(?![\w.])", "missing", text)
-    return text.replace("'task: regression'", "task='regression'").replace("set task: regression", "task='regression'")
+    return text.replace("set task: regression", "task='regression'")
 
 
 def _attribute(match: re.Match[str]) -> str:
