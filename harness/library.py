@@ -74,7 +74,7 @@ from harness.data.findings import with_findings
 from harness.data.in_memory import check_frame, check_settings, plain, settings_of
 from harness.evaluation import checker
 from harness.evaluation.lookup import metric_named
-from harness.execution.clocks import CompileClock, say_compiling
+from harness.execution.clocks import CompileClock, say_compiling, told
 from harness.execution.contract import breach, refused
 from harness.execution.experiment import entropy
 from harness.execution.messages import ExplainRequest
@@ -288,7 +288,8 @@ def explain(
             found = refused(n, SATISFIED)
         elif worker:
             limits = Limits(time=time_limit)
-            (outcome,) = Pool().explain(method, lambda _: problem, factual, n, entropy(seed), limits)
+            with told(f"asking {type(method).__name__} in a process of its own"):
+                (outcome,) = Pool().explain(method, lambda _: problem, factual, n, entropy(seed), limits)
             found, claim = outcome.explanation, outcome.claim
         else:
             found, claim = _ask(method, problem, factual, n, seed, time_limit)
@@ -336,7 +337,8 @@ def explain_group(
     if any(other is not problem for _, other in posed):
         raise HarnessError("these people want different things; give desired to pose, or people of one prediction.")
     factuals = pd.concat([factual for factual, _ in posed])
-    (outcome,) = Pool().explain_groups(method, {"all": (problem, factuals)}, entropy(seed), Limits(time=time_limit))
+    with told(f"asking {type(method).__name__} about {len(factuals)} people"):
+        (outcome,) = Pool().explain_groups(method, {"all": (problem, factuals)}, entropy(seed), Limits(time=time_limit))
     found = outcome.explanation or GroupExplanation((), status=outcome.reply.status)
     claim = None if outcome.claim is None else outcome.claim.limiting()
     own, rows = dict[Any, Explained](), dict[Any, Mapping[str, Any]]()
@@ -379,7 +381,8 @@ def _ask(
             return refused(n, in_python(why)), None
         seeded(entropy(seed)(None))
         try:
-            explainer = method.fit(problem)
+            with told(f"fitting {type(method).__name__}, once for all people"):
+                explainer = method.fit(problem)
         except UnsupportedError as fault:
             return refused(n, in_python(str(fault))), None
         _recent[:] = [*_recent, (method, problem, explainer)][-RECENT:]

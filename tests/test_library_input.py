@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -22,9 +23,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from harness.core.errors import DatasetError, HarnessError
-from harness.core.method import equal
+from harness.core.method import Explainer, equal
+from harness.core.problem import Problem
 from harness.data import load_csv
 from harness.data.in_memory import check_frame
+from harness.execution import clocks
 from harness.execution.person import person_of
 from harness.execution.task import Task
 from harness.library import explain, explain_group, measure, pose
@@ -461,6 +464,26 @@ def test_a_classifier_fits_the_table_or_says_what_does_not(question: Task) -> No
     renamed = FRAME.assign(**{TARGET: FRAME[TARGET].map(lambda says: f"{says}!")})
     with pytest.raises(HarnessError, match="the Classifier says 'no', 'yes', and the target's column 'no!', 'yes!'"):
         pose(renamed, TARGET, classifier)
+
+
+@dataclass(frozen=True)
+class Slow(Nearest):
+    def fit(self, problem: Problem) -> Explainer:
+        time.sleep(0.7)
+        return super().fit(problem)
+
+
+def test_who_waits_for_a_fit_is_told(
+    question: Task, refused: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ever more seldom, and of the next person, who needs no fit, nothing."""
+    monkeypatch.setattr(clocks, "SILENT", 0.2)
+    explain(Slow(), question, refused[0])
+    said = "fitting Slow, once for all people: {} s so far"
+    lines = [line for line in capsys.readouterr().err.splitlines() if "Slow" in line]
+    assert lines[:2] == [said.format(0.2), said.format(0.4)]
+    explain(Slow(), question, refused[1])
+    assert "Slow" not in capsys.readouterr().err
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from harness.core.method import prepare
 from harness.core.objective import Objective
 from harness.core.packages import CONF
 from harness.core.wording import SATISFIED
+from harness.execution.clocks import told
 from harness.execution.contract import refused
 from harness.execution.experiment import entropy
 from harness.execution.pool import Limits, Outcome, Pool
@@ -72,7 +73,8 @@ def explained(arguments: list[str], spare: Started | None = None) -> Iterator[tu
         found, claim = refused(count, SATISFIED), None
         if index in asked.index:
             while index not in early:  # people who want the same are asked about together
-                outcome = next(outcomes)
+                with told("waiting for the method, which fits once for all people"):
+                    outcome = next(outcomes)
                 early[outcome.factual] = outcome
             found, claim = early[index].explanation, early[index].claim
         yield in_context(found, claim, problem, factual), claim

@@ -1,12 +1,13 @@
-"""Clocks of a worker process: processor seconds, and those that numba spends on compiling; and its greatest memory."""
+"""Clocks of a process: processor seconds, those that numba spends on compiling, and its greatest memory; who waits."""
 
 from __future__ import annotations
 
 import importlib.util
 import resource
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 EVENTS = "numba.core.event"  # the module in which numba says when it compiles
 OURS = "harness.core.compiling"  # the module of the class of our kernels
+SILENT = 5.0  # seconds after which whoever waits is told that there is something to wait for
 ABOUT = 30  # seconds that a method's kernels take at their first use on a machine
 
 _said: list[str] = []
@@ -46,6 +48,27 @@ def say_compiling(ours: bool) -> None:
     if ours and not _said:
         _said.append(f"compiling the exact search once (about {ABOUT} s)")
         print(_said[0], file=sys.stderr, flush=True)
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Say on the terminal, after some seconds and then ever more seldom, what goes on within and for how long."""
+    done = threading.Event()
+
+    def say() -> None:
+        spent, wait = 0.0, SILENT
+        while not done.wait(wait):
+            spent += wait
+            print(f"{what}: {spent:g} s so far", file=sys.stderr, flush=True)
+            wait = spent
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 class CompileClock(MetaPathFinder):

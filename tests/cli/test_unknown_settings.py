@@ -12,6 +12,7 @@ from harness.cli.composition import unknown
 from harness.cli.explained import explained
 from harness.core.errors import HarnessError
 from harness.core.packages import CONF
+from harness.execution import clocks
 
 CHOSEN = ["dataset=pima", "model=rf", "method=nearest"]
 
@@ -43,3 +44,11 @@ def test_a_models_settings_are_those_that_are_read() -> None:
 def test_one_person_is_asked_about_with_settings_that_there_are() -> None:
     with pytest.raises(HarnessError, match="there is no setting 'n_counterfactual'; did you mean 'n_counterfactuals'"):
         next(explained([*CHOSEN, "factuals=[3]", "++n_counterfactual=3"]))
+
+
+def test_who_waits_for_a_person_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The start of a process and its fit take longer than this."""
+    monkeypatch.setattr(clocks, "SILENT", 0.01)
+    next(explained([*CHOSEN, "model=cart", "n_factuals=1"]))
+    said = capsys.readouterr().err
+    assert "waiting for the method, which fits once for all people: 0.01 s so far" in said
