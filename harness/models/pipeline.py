@@ -88,9 +88,9 @@ class PipelineStep:
         return PipelineStep(self.space, self.faults, (*self.path, name))
 
     def step(self, transformer: Any) -> str:
-        """The step in words."""
-        name = f"{self.path[-1]!r} " if self.path else ""
-        return f"step {name}({type(transformer).__name__})"
+        """The step in words; the last one where no name leads here."""
+        name = f"step {self.path[-1]!r}" if self.path else "the last step"
+        return f"{name} ({type(transformer).__name__})"
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,7 @@ def describe(
     try:
         with warnings.catch_warnings(action="ignore"):
             found = read(model, flow, walk, threshold)
-        last = at.into("the last")
-        inputs = tuple(known.get(id(column)) or _input(column, found.estimator, last) for column in found.columns)
+        inputs = tuple(known.get(id(column)) or _input(column, found.estimator, at) for column in found.columns)
     except UnsupportedError as fault:
         return Described(model, (), at.faults, f"this model is opaque: {str(fault).rstrip('.')}", own)
     estimator = copy.copy(found.estimator)

@@ -105,7 +105,7 @@ MISFITS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "text": (
         lambda: LogisticRegression().fit(READ[["age", "income"]].rename(columns={"income": "city"}), LABELS),
-        r"column 'city' holds text \(Bonn, Köln, Ulm\), and step .*takes numbers",
+        r"column 'city' holds text \(Bonn, Köln, Ulm\), and the last step \(.* of the model takes numbers",
     ),
     "categories not seen": (
         lambda: make_pipeline(steps(), LogisticRegression()).fit(READ[NORTH], LABELS[NORTH]),
