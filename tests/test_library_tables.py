@@ -126,6 +126,7 @@ RULE = LinearRegression().fit(NUMBERS[["a"]], NUMBERS["b"])
 NO_MODELS = {
     "a name": ("lr", "ok", "model='lr' is no fitted scikit-learn estimator"),
     "a class": (LinearRegression, "ok", "is no fitted scikit-learn estimator"),
+    "a function": (len, "ok", "is no fitted .*; give one of these .*, or put your own into a class as docs/howto/mod"),
     "another's": (SimpleNamespace(predict=len), "ok", "is no fitted scikit-learn estimator"),
     "not fitted": (make_pipeline(DecisionTreeClassifier()), None, "a Pipeline, is not fitted; call fit first"),
     "numbers for classes": (RULE, "ok", "it predicts no classes, and the target is one of no, yes; choose a class"),

@@ -119,9 +119,11 @@ def predicts_numbers(model: Any) -> bool:
 def check_fitted(model: Any) -> None:
     """Raise ``HarnessError`` unless a model in memory is a fitted estimator of scikit-learn's kind."""
     if (ready := fitted(model)) is None:
+        own = callable(model) or hasattr(model, "predict") or hasattr(model, "predict_proba")
+        how = ", or put your own into a class as docs/howto/model.md does" * (own and not isinstance(model, type))
         raise HarnessError(
             f"model={str(model)[:60]!r} is no fitted scikit-learn estimator or pipeline, nor what ModelSource takes; "
-            f"give one of these (skops.io.load reads a .skops file)."
+            f"give one of these (skops.io.load reads a .skops file){how}."
         )
     if not ready:
         raise HarnessError(f"the model, a {type(model).__name__}, is not fitted; call fit first.")
