@@ -283,6 +283,16 @@ def test_a_feature_called_self_is_clipped_moved_and_measured() -> None:
     assert 0 <= measure(found, "invalidation_rate").iloc[0] <= 1
 
 
+def test_whole_numbers_stay_whole_in_a_table() -> None:
+    """Also where no feature is a text, and others are fractions."""
+    numbers = X[["age", "income"]].assign(income=X["income"] + 0.5)
+    model = LogisticRegression().fit(numbers, FRAME[TARGET])
+    asked = pose(numbers.assign(**{TARGET: FRAME[TARGET]}), TARGET, model)
+    place = next(place for place in range(len(numbers)) if not asked.satisfied(place))
+    found = explain(Nearest(), asked, place).to_frame()
+    assert [found[name].dtype.kind for name in numbers] == ["i", "f"]
+
+
 def test_what_was_done_to_cells_is_shown(caplog: pytest.LogCaptureFixture) -> None:
     """As warnings, which are shown where nobody set up logging: of the table, and of a later person."""
     numbers = X[["age", "income"]].astype(float)

@@ -329,7 +329,7 @@ def as_frame(explanation: Explained, gap: Any = math.nan) -> pd.DataFrame:
     after = [(None, None) if pair is None else pair for pair in context.after]
     judged = zip(answers, context.verdicts, after, strict=True)
     how = [[str(a.status), word, a.objective, a.bound, a.gap, *pair] for a, word, pair in judged]
-    rows = [context.factual.iloc[0].to_dict(), *(answer.row or {} for answer in answers)]
+    rows = [context.factual.to_dict("records")[0], *(answer.row or {} for answer in answers)]
     index = pd.Index(["factual", *(f"CE {place}" for place in range(1, len(answers) + 1))])
     told = pd.DataFrame([[None] * 5 + list(context.before), *how], index, unused(SAID, context.problem.space.names))
     cells = {f.name: pd.Series([_cell(f, row[f.name], gap) if row else None for row in rows], index) for f in features}
