@@ -378,6 +378,13 @@ def test_what_a_person_cannot_be_is_told(given: dict[str, Any], words: str, writ
         explain(Nearest(), written, written.dataset.frame.iloc[0].to_dict() | given)
 
 
+def test_a_person_has_each_column_once(question: Task) -> None:
+    twice = pd.concat([X.iloc[[0]], X.iloc[[0]][["age"]]], axis=1)
+    for person in (twice, twice.iloc[0]):
+        with pytest.raises(DatasetError, match="the person has two columns 'age'; drop one"):
+            explain(Nearest(), question, person)
+
+
 def test_a_value_that_pandas_calls_missing_is_a_gap() -> None:
     """Of a model that takes gaps as they are."""
     numbers = X[["age", "income"]].astype(float)

@@ -30,15 +30,17 @@ def person_of(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
             dropped = ", without the rows dropped as incomplete" * (len(rows) <= last - first)
             raise DatasetError(f"there is no row {person} in the table; allowed: {first} to {last}{dropped}.")
         return rows.loc[[int(person)]], task.problem(int(person))
-    frame = person.infer_objects() if isinstance(person, pd.DataFrame) else None
+    frame = person if isinstance(person, pd.DataFrame) else None
     if isinstance(person, Mapping | pd.Series):
-        frame = pd.DataFrame([dict(person)])
+        frame = pd.Series(person if isinstance(person, pd.Series) else dict(person), dtype=object).to_frame().T
     if frame is None or len(frame) != 1:
         given = f"{len(frame)} rows" if frame is not None else f"{person!r}"
         many = "; several: [explain(method, question, one) for one in ...]" * (
             isinstance(person, Iterable) and not isinstance(person, str)
         )
         raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row{many}.")
+    if not frame.columns.is_unique:
+        raise DatasetError(f"the person has two columns {frame.columns[frame.columns.duplicated()][0]!r}; drop one.")
     frame = pd.DataFrame([person_read(task.dataset, frame.astype(object).iloc[0])])
     frame = _without_gaps(task.dataset, frame)
     check_person(space, frame)
