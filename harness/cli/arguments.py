@@ -9,7 +9,7 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import (
     InterpolationKeyError,
     InterpolationToMissingValueError,
@@ -18,6 +18,7 @@ from omegaconf.errors import (
 )
 
 from harness.core.errors import choices
+from harness.core.packages import CONF
 
 # A feature's attribute on the command line; and what begins a name that Hydra's grammar has no room for: it is followed
 # by the name's bytes in hexadecimal.
@@ -29,6 +30,10 @@ ATTRIBUTE = re.compile(
 )
 ODD = "utf8_hex_"
 GROUPS = "dataset|model|method|metrics"
+OWN = {  # by group, the choice that takes a file of one's own, and how it is given
+    "dataset": ("csv", "dataset=csv dataset.path={} dataset.target=COLUMN"),
+    "model": ("file", "model=file model.path={}"),
+}
 OUTSIDE = r",(?![^\[\]]*\])"  # a comma outside of brackets
 
 
@@ -116,13 +121,16 @@ def sentence(fault: BaseException, sweeps: bool = True) -> str:
     """What was wrong on the command line, of a program that ``sweeps`` over several values, and what is allowed."""
     if isinstance(fault, MissingConfigException) and fault.missing_cfg_file and fault.options:
         group, _, wanted = fault.missing_cfg_file.rpartition("/")
+        first, _, path = fault.missing_cfg_file.partition("/")
+        if first in OWN and re.search(r"\.\w+$", path):
+            return f"there is no {first} {path!r}; a file of your own is given by {OWN[first][1].format(path)}."
         return f"there is no {group} {wanted!r}; {choices(wanted, fault.options)}"
     cause = fault.__cause__
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key:
         level = str(cause.full_key or cause.key).rpartition(".")[0]
         known = [str(key) for key in cause.parent_node if key != "hydra"]
         where = f" in {level}" if level else ""
-        return f"there is no setting {cause.key!r}{where}; {choices(cause.key, known)}"
+        return f"there is no setting {cause.key!r}{where}; {_elsewhere(cause, level) or choices(cause.key, known)}"
     if isinstance(fault, InterpolationKeyError | InterpolationToMissingValueError):
         why = str(fault).partition("\n")[0]
         name = fault.full_key or "something"
@@ -140,3 +148,14 @@ def sentence(fault: BaseException, sweeps: bool = True) -> str:
         remedy = "add -m to run each of them" if sweeps else "give one of them"
         return f"{match[1]} names several values; {remedy}, or write {key}=[{values}] for a list."
     return " ".join(str(fault).split())
+
+
+def _elsewhere(cause: OmegaConfBaseException, level: str) -> str:
+    """Where a setting is one that is none at this level: within a choice, or of a file of one's own; else empty."""
+    node: Any = cause.parent_node
+    inside = [group for group in OWN if not level and cause.key in {*(node.get(group) or ())}]
+    if inside:
+        return f"write {inside[0]}.{cause.key}."
+    if level in OWN and cause.key in {*OmegaConf.load(CONF / level / f"{OWN[level][0]}.yaml")}:
+        return f"it is one of {level}={OWN[level][0]}."
+    return ""

@@ -272,9 +272,10 @@ def _attributes(
 
 
 def _check_attributes_of(features: Mapping[str, Any]) -> None:
-    if not _features(features):
+    if not isinstance(features, Mapping):
         raise DatasetError(f"features on {LINE} is {str(features)[:80]!r}; give features.NAME.kind=... and the like.")
     for feature, entry in features.items():
+        check_attributes(feature, entry)
         _check_attributes(feature, entry or {}, LINE)
 
 

@@ -175,9 +175,10 @@ def _numbered(dataset: Dataset, numbers: list[int]) -> pd.DataFrame:
     known = dataset.frame.index
     for number in numbers:
         if number not in known:
+            dropped = ", without the rows dropped as incomplete" * (len(known) <= known.max() - known.min())
             raise DatasetError(
                 f"there is no row {number} among the factuals of {dataset.name}; "
-                f"allowed: {known.min()} to {known.max()}, without the rows dropped as incomplete."
+                f"allowed: {known.min()} to {known.max()}{dropped}."
             )
     return dataset.frame.loc[numbers]
 
