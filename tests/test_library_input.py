@@ -25,7 +25,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.method import Explainer, equal
 from harness.core.problem import Problem
-from harness.data import load_csv
+from harness.data import load_csv, load_dataset
 from harness.data.in_memory import check_frame
 from harness.execution import clocks
 from harness.execution.person import person_of
@@ -304,6 +304,16 @@ def test_what_was_done_to_cells_is_shown(caplog: pytest.LogCaptureFixture) -> No
         assert "the table: missing cells: filled 1 of age by its median" in caplog.text
         explain(Nearest(), asked, {"age": math.nan, "income": numbers["income"][1]})
     assert "the person: missing age filled by the training rows." in caplog.text
+
+
+def test_what_is_said_of_a_table_names_arguments(caplog: pytest.LogCaptureFixture, model: Pipeline) -> None:
+    """In Python, and settings where a command reads the same."""
+    table = FRAME.assign(same=1)
+    pose(table, TARGET, model)
+    assert "immutable unless features={'same': {'actionability': ...}} says otherwise" in caplog.text
+    caplog.clear()
+    load_dataset("loans", (), TARGET, tables=([table], "0"))
+    assert "immutable unless features.same.actionability says otherwise" in caplog.text
 
 
 def test_a_label_is_never_filled_in(model: Pipeline) -> None:

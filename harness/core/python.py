@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from logging import Logger
 
 from harness.core.errors import HarnessError
 
@@ -16,9 +18,13 @@ _QUOTED = re.compile(r"((?<![\w=\[,])(?<!, )(?:'[^']*'|\"[^\"]*\"|`[^`]*`)(?!\w)
 _SETTING = re.compile(rf"(?<![\w.'\"])(?:(?:model|dataset|method)\.)?(?P<key>[a-z_]+)=(?P<value>{_VALUE})")
 
 
+_within = ContextVar("within", default=False)  # whether a Python function is called, and no command
+
+
 @contextmanager
 def python_errors() -> Iterator[None]:
-    """Have errors name arguments instead of settings."""
+    """Have errors, and what ``warn`` says, name arguments instead of settings."""
+    before = _within.set(True)
     try:
         yield
     except HarnessError as fault:
@@ -26,6 +32,13 @@ def python_errors() -> Iterator[None]:
         if text == str(fault):
             raise
         raise type(fault)(text) from fault
+    finally:
+        _within.reset(before)
+
+
+def warn(logger: Logger, text: str) -> None:
+    """Log a sentence as a warning, which a notebook shows without having set up any logging."""
+    logger.warning("%s", in_python(text) if _within.get() else text)
 
 
 def in_python(text: str) -> str:

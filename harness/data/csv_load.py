@@ -15,7 +15,7 @@ import pandas as pd
 
 from harness.core.errors import DatasetError, choices
 from harness.core.notation import Notation
-from harness.core.python import python_errors
+from harness.core.python import python_errors, warn
 from harness.data.csv_columns import CATEGORIES, ColumnParser, check_complete, present, target_values
 from harness.data.csv_notation import READING, notations
 from harness.data.csv_settings import settle
@@ -131,7 +131,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
             reasons[feature] = f"constant: {dataset.space[feature].actionability}"
     for notice in notices:
-        logger.warning(notice)  # which a notebook shows without having set up any logging
+        warn(logger, notice)
     dataset = with_findings(dataset)
     unusual = {
         f.name: {"notation": written[f.name]} for f in dataset.space.features if f.numeric and _marked(written[f.name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from harness.core.python import warn
 from harness.data.dataset import Dataset
 from harness.data.encoded import encoded
 from harness.data.leaks import leaks
@@ -18,5 +19,5 @@ def with_findings(dataset: Dataset) -> Dataset:
     As a warning, which a notebook shows without having set up any logging.
     """
     for notice in (notices := (*leaks(dataset), *encoded(dataset))):
-        logger.warning(notice)
+        warn(logger, notice)
     return replace(dataset, notices=(*notices, *dataset.notices))

@@ -18,6 +18,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED
 from harness.core.notation import ISO, Notation
+from harness.core.python import warn
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Classes, Interval, Label, Target, class_named
 from harness.data.clip import Clip, clip_of, clipped
@@ -89,10 +90,10 @@ def load_dataset(
     causality = dict(about.causality or {})
     notices += [f"{name}: {notice}" for notice in check(space, causality)]
     for notice in notices:
-        logger.warning(notice)
+        warn(logger, notice)
     told = [gaps[feature].message(whole.count, whole.filler) for feature, whole in fills.items() if whole.count]
     for line in filter(None, (summary(name, told, *lost), of_ends)):
-        logger.warning(line)  # which a notebook shows without having set up any logging
+        warn(logger, line)
         notices.append(line)
     for feature in space.gaps if any(causality.values()) else ():
         raise DatasetError(
