@@ -177,6 +177,10 @@ def test_no_bounds_are_one_sentence(features: Any, words: str, model: Pipeline) 
         ({"task": ["regression"]}, "'task' of .* cannot be"),
         ({"classes": 2.5}, "classes is 2.5; give a list of the classes' names"),
         ({"classes": "no"}, "classes is 'no'; give a list"),
+        ({"drop": 5}, "'drop' of .* is 5; give a list"),
+        ({"drop": pd.Index(["age"])}, "'drop' of .* is Index.*; give a list"),
+        ({"label": "age"}, "label"),
+        ({"imutable": ["age"]}, "pose has no argument 'imutable'; did you mean 'immutable'\\? Allowed: missing, empty"),
     ],
 )
 def test_settings_of_another_type_are_one_sentence(given: dict[str, Any], words: str, model: Pipeline) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pandas.api.types import infer_dtype
 from harness.core.errors import DatasetError
 from harness.core.space import Kind, Space
 from harness.data.csv_columns import ID_ROWS, LARGEST
+from harness.data.description import Description, one_of
 from harness.data.features import EXACT
 
 OF_FILES = ("name", "sources", "tables", "read", "published")
@@ -102,7 +104,9 @@ def settings_of(frame: pd.DataFrame, target: str | None, features: Any, settings
     entries = given.get("overrides") or {}
     if not isinstance(entries, Mapping):
         return given  # refused with the other settings
-    apart = {target, *(settings.get("drop") or ()), (settings.get("label") or {}).get("column")}
+    drop, label = settings.get("drop"), settings.get("label")
+    apart = [target, *(drop if isinstance(drop, list | tuple) else ())]
+    apart += [label.get("column")] if isinstance(label, Mapping) else []
     names = features if isinstance(features, list) else [name for name in frame.columns if name not in apart]
     found = dict(entries)
     for name in names:
@@ -133,10 +137,12 @@ def check_person(space: Space, person: pd.DataFrame) -> None:
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that are of files alone, with a ``DatasetError``."""
-    for name in OF_FILES:
-        if name in settings:
+    """Refuse settings that are of files alone, and those that are none, with a ``DatasetError``."""
+    allowed = [field.name for field in fields(Description) if field.name not in OF_FILES]
+    for name in settings:
+        if name in OF_FILES:
             raise DatasetError(f"{name} is a setting of files, and the table is none; leave it out.")
+        one_of(name, [*allowed, "threshold"], "pose has no argument")
 
 
 def plain(value: Any) -> Any:
