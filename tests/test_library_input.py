@@ -392,6 +392,14 @@ def test_what_a_person_cannot_be_is_told(given: dict[str, Any], words: str, writ
         explain(Nearest(), written, written.dataset.frame.iloc[0].to_dict() | given)
 
 
+def test_blanks_at_a_category_are_none_of_a_persons_business() -> None:
+    """As of a database's columns of fixed width, of which a person's text has lost them."""
+    table = FRAME.assign(job=FRAME["job"] + " ")
+    model = LogisticRegression().fit(table[["age"]], table[TARGET])
+    person = FRAME.iloc[0].to_dict()
+    assert person_of(pose(table, TARGET, model), person)[0]["job"].item() == person["job"] + " "
+
+
 def test_a_person_has_each_column_once(question: Task) -> None:
     twice = pd.concat([X.iloc[[0]], X.iloc[[0]][["age"]]], axis=1)
     for person in (twice, twice.iloc[0]):

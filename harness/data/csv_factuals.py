@@ -211,7 +211,7 @@ def _category(
     feature: Feature, text: str, ways: Sequence[Notation], intervals: Intervals | None, missing: bool
 ) -> Any | None:
     """The category that a cell stands for; None where there is none."""
-    by_text = {str(category): category for category in feature.categories}
+    by_text = {str(category).strip(): category for category in feature.categories}
     if text in by_text:
         return by_text[text]
     if missing and MISSED in by_text:
