@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
@@ -503,6 +504,55 @@ def test_a_classifier_fits_the_table_or_says_what_does_not(question: Task) -> No
     renamed = FRAME.assign(**{TARGET: FRAME[TARGET].map(lambda says: f"{says}!")})
     with pytest.raises(HarnessError, match="the Classifier says 'no', 'yes', and the target's column 'no!', 'yes!'"):
         pose(renamed, TARGET, classifier)
+
+
+class Own(ClassifierMixin, BaseEstimator):
+    """A model of somebody's own."""
+
+    def __init__(
+        self, predicted: Any = ("no", "yes"), probabilities: Callable[[np.ndarray], Any] | None = None
+    ) -> None:
+        self.predicted, self.probabilities = predicted, probabilities
+
+    def fit(self, people: pd.DataFrame, says: Any) -> Own:
+        self.classes_ = np.unique(says)
+        return self
+
+    def predict(self, people: pd.DataFrame) -> np.ndarray:
+        return np.array(self.predicted)[(people["age"] > 40).astype(int)]
+
+    def predict_proba(self, people: pd.DataFrame) -> Any:
+        sure = np.where(people["age"] > 40, 0.9, 0.2)
+        return (self.probabilities or list)(np.column_stack([1 - sure, sure]))
+
+
+def test_probabilities_may_be_a_list_or_a_frame() -> None:
+    for form in (list, pd.DataFrame, np.ndarray.tolist):
+        asked = pose(FRAME, TARGET, Own(probabilities=form).fit(X, FRAME[TARGET]), desired="yes")
+        place = next(place for place in range(len(FRAME)) if not asked.satisfied(place))
+        assert explain(Nearest(), asked, place).to_frame()["score"].tolist() == [0.2, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (Own((0, 1)), "rows fails: predict gives [01], and classes_ are 'no', 'yes'\\.$"),
+        (
+            Own(probabilities=lambda found: found[:, 1]),
+            r"rows fails: predict_proba gives the shape \(\d+,\), and not a",
+        ),
+    ],
+)
+def test_what_a_model_of_ones_own_does_wrong_is_told(model: Own, words: str) -> None:
+    with pytest.raises(HarnessError, match=words):
+        pose(FRAME, TARGET, model.fit(X, FRAME[TARGET]), desired="yes")
+
+
+def test_a_target_of_one_column_is_not_several() -> None:
+    """As of frame[["income"]]."""
+    numbers = FRAME[["age", "income"]]
+    with pytest.raises(HarnessError, match="it predicts a column of its own; train it on y, a Series"):
+        pose(numbers, "income", LinearRegression().fit(numbers[["age"]], numbers[["income"]]), desired=">= 3")
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,7 @@ class Classifier:
         if not self.probabilistic:
             raise UnsupportedError(f"{type(model).__name__} gives no probabilities; ask for a label instead.")
         with warnings.catch_warnings(action="ignore", category=UserWarning):
-            return model.predict_proba(data)[:, self.code(label)]
+            return _probabilities(model, data)[:, self.code(label)]
 
     def asked(self, frame: pd.DataFrame) -> tuple[Any, Any]:
         """The model that decides, and the frame as it takes it."""
@@ -248,6 +248,8 @@ class Classifier:
         if not self.labels:
             return predicted.astype(int)
         codes = {label: code for code, label in enumerate(self.labels)}
+        if unknown := [label for label in dict.fromkeys(predicted.tolist()) if label not in codes]:
+            raise ValueError(f"predict gives {unknown[0]!r}, and classes_ are {', '.join(map(repr, self.labels))}")
         return np.array([codes[label] for label in predicted.tolist()], dtype=int)
 
     def _scores(self, model: Any, data: Any) -> np.ndarray:
@@ -255,7 +257,7 @@ class Classifier:
             if not self.classes:
                 return np.asarray(model.predict(data), dtype=float)
             if hasattr(model, "predict_proba"):
-                scores = model.predict_proba(data)
+                scores = _probabilities(model, data)
                 return scores[:, 1] if self.binary else scores
             if hasattr(model, "decision_function"):
                 return model.decision_function(data)
@@ -317,3 +319,17 @@ class Classifier:
         if hasattr(estimator, "booster_"):
             slope = float(estimator.get_params().get("sigmoid", 1.0))
         return float(logit(probability)) / slope
+
+
+def _probabilities(model: Any, data: Any) -> np.ndarray:
+    """Those of a model's classes, shape (rows, classes), which a class of somebody's own may give as a list or a frame.
+
+    Raises
+    ------
+    ValueError
+        Where they are no table.
+    """
+    found = np.asarray(model.predict_proba(data))
+    if found.ndim != 2:
+        raise ValueError(f"predict_proba gives the shape {found.shape}, and not a column for each class")
+    return found

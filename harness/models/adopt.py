@@ -29,6 +29,7 @@ from harness.models.runtime.source import ModelSource, source_of
 from harness.models.scorecard import as_scorecard
 
 EXCHANGED = 0.45  # of two classes found less often than this, on average, each is likely called by the other's name
+COLUMN = "it predicts a column of its own; train it on y, a Series or an array of one dimension"
 SEVERAL = "it has several outputs, and one is explained; train a model for one target"
 
 
@@ -243,9 +244,9 @@ def assemble(
     gaps.taken(outside, space, frame)
     with _asked(wrapped, name):
         with warnings.catch_warnings(action="ignore"):
-            several = np.ndim(wrapped.model.predict(wrapped.table(frame.iloc[:1]))) > 1
-        if several:
-            raise ValueError(SEVERAL)
+            shape = np.shape(wrapped.model.predict(wrapped.table(frame.iloc[:1])))
+        if len(shape) > 1:
+            raise ValueError(COLUMN if shape[1:] == (1,) else SEVERAL)
         predicted = outside.graded(frame)
     opaque = described.opaque or _difference(inside, wrapped, frame, predicted)
     return replace(inside, wrapped=wrapped) if opaque is None else replace(outside, opaque=f"{opaque}; {PREDICT}")
