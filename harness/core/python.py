@@ -56,6 +56,8 @@ def in_python(text: str) -> str:
     'or missing for all columns'
     >>> in_python("there is no my_dataset.missing.csv")
     'there is no my_dataset.missing.csv'
+    >>> in_python("the command line has no setting 'dorp'")
+    "the call has no setting 'dorp'"
     >>> in_python("the constraint 'age > 3 and loan=5' has no end; set features.b.kind=ordinal")
     "the constraint 'age > 3 and loan=5' has no end; set features={'b': {'kind': 'ordinal'}}"
     """
@@ -70,6 +72,7 @@ def _translated(text: str) -> str:
     text = _SETTING.sub(lambda match: f"{match['key']}={_literal(match['value'])}", text)
     text = re.sub(r"(?<![\w'\"])null(?![\w'\"])", "None", text)
     text = re.sub(r"(?<![\w.])dataset\.missing(?![\w.])", "missing", text)
+    text = text.replace("on the command line", "in the call").replace("the command line", "the call")
     return text.replace("set task: regression", "task='regression'")
 
 

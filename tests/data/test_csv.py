@@ -145,8 +145,8 @@ def test_the_yaml_need_not_select(write: Write) -> None:
     ("beside", "parts"),
     [
         ("targt: y", ["loans.yaml has no setting 'targt'", "did you mean 'target'"]),
-        ("path: /etc/passwd", ["loans.yaml has no setting 'path'", "command line"]),
-        ("max_megabytes: 1e9", ["no setting 'max_megabytes'", "command line"]),
+        ("path: /etc/passwd", ["loans.yaml has no setting 'path'", "set in the call"]),
+        ("max_megabytes: 1e9", ["no setting 'max_megabytes'", "set in the call"]),
         ("- a\n- b", ["no mapping"]),
         ("just text", ["no mapping but 'just text'"]),
         ("target: [a", ["no YAML"]),

@@ -215,7 +215,7 @@ def test_a_csv_of_ones_own(tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     people.write_text(f'wage,job\n0.1,x\n8.9,y\n"{wage.categories[1]}",x\n')
     assert read_factuals(data, people)["wage"].tolist() == [wage.categories[0], wage.categories[3], wage.categories[1]]
-    with pytest.raises(DatasetError, match=r"discretise of the command line is '4'"):
+    with pytest.raises(DatasetError, match=r"discretise of the call is '4'"):
         load_csv(tmp_path / "own.csv", "ok", discretise=4)
 
 
