@@ -34,7 +34,7 @@ TOKEN = re.compile(
       |(?P<sign>==|!=|>=|<=|[-+*/()\[\],<>]))""",
     re.VERBOSE,
 )
-DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2})(?![\w.])")
+DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2}|\d{1,2}([./])\d{1,2}\2\d{4})(?![\w.])")
 WORD = re.compile(r"[^\W\d][\w.]*")
 WORDS = {"if", "then", "and", "or", "not", "in", "at", "most", "of", "change"}
 MOVES = ("changes", "stays", "increases", "decreases")

@@ -313,6 +313,8 @@ def test_rounding_breaks_nothing_and_strict_bounds_are_left() -> None:
         ("age <= 1_000", "position 8, '1'; numbers are written as 1000.5"),
         ("years <= 3", "names 'years' at position 1, which is no feature; allowed: income, age, `years at-home`"),
         ("age >= 2020-01-01", "holds the date 2020-01-01; dates are days since 1970-01-01"),
+        ("age >= 01.02.2020", "holds the date 01.02.2020; dates are days since 1970-01-01"),
+        ("age >= 1/2/2020", "holds the date 1/2/2020; dates are days since 1970-01-01"),  # no quotient
         ("age & income", "position 5, '&'; conditions are joined by 'and'; names other than words"),
     ],
 )  # fmt: skip
