@@ -205,6 +205,7 @@ def ranked(gaps: bool = False) -> pd.DataFrame:
         ({"features": {"risk": {"actionability": "increase"}}}, "ordinal", ("low", "mid", "high")),
         ({"features": {"risk": {"categories": ["high", "mid", "low"]}}}, "ordinal", ("high", "mid", "low")),
         ({"features": {"risk": {"kind": "categorical"}}}, "categorical", ("high", "low", "mid")),
+        ({"features": {"risk": {"costs": {"low": {"mid": 0.5}}}}}, "categorical", ("high", "low", "mid")),
         ({"features": ["age", "risk"]}, "ordinal", ("low", "mid", "high")),
     ],
 )

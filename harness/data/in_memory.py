@@ -113,8 +113,9 @@ def settings_of(frame: pd.DataFrame, target: str | None, features: Any, settings
         entry = entries.get(name) or {}
         if name not in frame or not isinstance(entry, Mapping) or entry.get("kind", "ordinal") != "ordinal":
             continue
-        remedy = entry.get("missing", settings.get("missing"))
-        if levels := _ordered(frame[name], remedy):
+        if entry.get("costs"):
+            continue  # which are of pairs of categories without an order
+        if levels := _ordered(frame[name], entry.get("missing") or settings.get("missing")):
             found[name] = {"kind": "ordinal", "categories": levels, **entry}
     return {**given, "overrides": found}
 
