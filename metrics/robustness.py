@@ -168,9 +168,7 @@ def _valid(problem: Problem, copies: pd.DataFrame, answers: int) -> np.ndarray:
     try:
         with np.errstate(invalid="ignore", divide="ignore"):
             return problem.valid(copies).reshape(answers, -1)
-    except (
-        Exception
-    ):  # whatever a model raises of numbers that no person has, such as the logarithm of an income below 0
+    except Exception:  # whatever a model raises of numbers that no person has, as the logarithm of one below 0
         size = len(copies) // answers
         if answers == 1:
             return np.full((1, size), np.nan)
