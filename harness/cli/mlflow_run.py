@@ -14,7 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from harness.cli.process import SWEEP
 from harness.core.explanation import Reason
 from harness.core.metric import CRITERIA
-from harness.core.wording import changes, number_of
+from harness.core.wording import changes, number_of, rounded_row
 from harness.evaluation import export
 from harness.evaluation.contest import SECONDS, Criterion
 from harness.evaluation.numbers import Numbers, numbers_of
@@ -40,7 +40,8 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     heads, rows = export.unused(("factual", "ce", "status", "verdict", "changes"), stored.space.names), []
     for row in stored.rows():
         place, values = (row["factual"], row["ce"]), row["row"] or {}
-        told = (*place, row["status"], verdicts[place], changes(features, known[row["factual"]], values))
+        moved = changes(features, own := known[row["factual"]], rounded_row(stored.space, own, values))
+        told = (*place, row["status"], verdicts[place], moved)
         rows.append({**dict(zip(heads, told, strict=True)), **values})
     answers = pd.DataFrame(rows)
     columns = {f.name: COLUMN_TYPES.get(f.kind.name, "string") for f in features}

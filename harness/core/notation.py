@@ -37,15 +37,15 @@ def number(value: Any, digits: int = DIGITS) -> str:
     return next((text for text in texts if float(text) == real), f"{real:.{digits}g}")
 
 
-def within(value: float, upwards: bool) -> float:
-    """The nearest number of six significant digits that is not less than a fraction, or not greater.
+def within(value: float, upwards: bool, digits: int = DIGITS) -> float:
+    """The nearest number of some significant digits that is not less than a fraction, or not greater.
 
     >>> within(157.50000772, upwards=True), within(177.40000772, upwards=False), within(65.9, upwards=True)
     (157.501, 177.4, 65.9)
     """
     if not math.isfinite(value) or float(value).is_integer():
         return value
-    context = Context(prec=DIGITS, rounding=ROUND_CEILING if upwards else ROUND_FLOOR)
+    context = Context(prec=digits, rounding=ROUND_CEILING if upwards else ROUND_FLOOR)
     return float(context.create_decimal(repr(float(value))))
 
 

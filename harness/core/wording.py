@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from harness.core.classifier import Classifier
-from harness.core.gaps import same
-from harness.core.notation import DIGITS, MOST, number
+from harness.core.gaps import missing, same
+from harness.core.notation import DIGITS, MOST, number, within
 from harness.core.objective import Objective
 from harness.core.space import Feature, Space
 from harness.core.target import Classes, Interval, Label, Target
@@ -136,14 +137,15 @@ def objective_text(value: float) -> str:
     return number(value) if abs(value) < 100 else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
-def digits_of(
+def legible(
     space: Space,
     pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
     valid: Callable[[pd.DataFrame], np.ndarray],
-) -> list[int]:
-    """With how many significant digits each counterfactual's changes are written, so that what is written is valid.
+) -> list[dict[str, Any]]:
+    """Counterfactuals as a reader is told them: the model accepts the row with its changed numbers as they stand.
 
-    Six, or as many more as it takes until the model accepts the row with its changed numbers as they are written.
+    Six significant digits, or as many more as it takes, rounded to the nearest, or else away from the factual; to be
+    written to ``MOST`` digits, which are no more than these.
 
     Parameters
     ----------
@@ -152,32 +154,45 @@ def digits_of(
     valid
         Of decoded rows, whether the model accepts each, bool; asked where writing rounds a number.
     """
-    digits, left = [DIGITS] * len(pairs), list(range(len(pairs)))
-    for count in range(DIGITS, MOST + 1):
-        rounded = {}
-        for place in left:
-            factual, row = pairs[place]
-            moved = [f for f in space.features if not same(row[f.name], factual[f.name])]
-            texts = {f.name: f.written(row[f.name], count) for f in moved}
-            if any(not same(text, row[name]) for name, text in texts.items()):
-                rounded[place] = {**row, **texts}
-        if not rounded:
-            break
-        held = valid(space.frame(rounded.values()))
-        left = [place for place, holds in zip(rounded, held, strict=True) if not holds]
-        for place in left:
-            digits[place] = min(count + 1, MOST)
-    return digits
+    told = [dict(row) for _, row in pairs]
+    left = list(range(len(pairs)))
+    for digits, away in product(range(DIGITS, MOST), (False, True)):
+        rounded = {place: rounded_row(space, *pairs[place], digits, away) for place in left}
+        asked = [place for place in left if rounded[place] != told[place]]
+        held = valid(space.frame(rounded[place] for place in asked)) if asked else ()
+        for place, holds in zip(asked, held, strict=True):
+            told[place] = rounded[place] if holds else told[place]
+        left = [place for place, holds in zip(asked, held, strict=True) if not holds]
+    return told
 
 
-def changes(
-    features: Sequence[Feature], factual: Mapping[str, Any], row: Mapping[str, Any], digits: int = DIGITS
-) -> str:
-    """What changes between two decoded rows, in one line; the second may be empty.
+def rounded_row(
+    space: Space, factual: Mapping[str, Any], row: Mapping[str, Any], digits: int = DIGITS, away: bool = False
+) -> dict[str, Any]:
+    """A decoded row with its changed numbers as they are written, to the nearest, or ``away`` from the factual.
+
+    In full are those that would be the factual's, or beyond their bounds.
+    """
+    found = dict(row)
+    for feature in space.features:
+        value, origin = row.get(feature.name), factual[feature.name]
+        if not feature.numeric or not isinstance(value, int | float | np.number) or same(value, origin):
+            continue
+        near = feature.written(value, digits)
+        if away and not missing(origin) and near != value:
+            near = within(float(value), upwards=value > origin, digits=digits)
+        low, high = feature.bounds
+        if near != origin and low <= near <= high:
+            found[feature.name] = near
+    return found
+
+
+def changes(features: Sequence[Feature], factual: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """What changes between two decoded rows, in one line; the second may be empty, or one of ``legible``.
 
     >>> job = Feature("job", "categorical", ("none", "clerk"))
     >>> changes([Feature("age", "integer"), job], {"age": 30, "job": "none"}, {"age": 30, "job": "clerk"})
     'job: none → clerk'
     """
     moved = [f for f in features if not same(row.get(f.name, factual[f.name]), factual[f.name])]
-    return "; ".join(f"{f.name}: {f.text(factual[f.name])} → {f.text(row[f.name], digits)}" for f in moved)
+    return "; ".join(f"{f.name}: {f.text(factual[f.name])} → {f.text(row[f.name], MOST)}" for f in moved)

@@ -19,17 +19,18 @@ from harness.core.conflict import conflict_text
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.gaps import MISSED, missing, same
-from harness.core.notation import DIGITS, ORIGIN
+from harness.core.notation import DIGITS, MOST, ORIGIN
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature
 from harness.core.wording import (
     SATISFIED,
     UNCHECKED,
-    digits_of,
+    legible,
     minimised,
     number,
     objective_text,
+    rounded_row,
     scored,
     scored_class,
     target_text,
@@ -89,14 +90,16 @@ class Context:
         return tuple(None if frame is None else scored(model, frame, wanted)[0] for frame in frames)
 
     @cached_property
-    def digits(self) -> tuple[int, ...]:
-        """With how many significant digits each answer is written, see ``digits_of``."""
-        judged = zip(self.points, self.verdicts, strict=True)
-        taken = {place: row for place, (row, word) in enumerate(judged) if row is not None and word == ACCEPTED}
-        (own,) = self.factual.to_dict("records")
-        found = digits_of(self.problem.space, [(own, row) for row in taken.values()], self.problem.valid)
-        known = dict(zip(taken, found, strict=True))
-        return tuple(known.get(place, DIGITS) for place in range(len(self.points)))
+    def told(self) -> tuple[Mapping[str, Any] | None, ...]:
+        """Of each answer its point as a reader is told it, see ``legible``; None without one that exists."""
+        (own,), space = self.factual.to_dict("records"), self.problem.space
+        judged = list(zip(self.points, self.verdicts, strict=True))
+        pairs = [(own, row) for row, word in judged if row is not None and word == ACCEPTED]
+        found = iter(legible(space, pairs, self.problem.valid))
+        return tuple(
+            None if row is None else next(found) if word == ACCEPTED else rounded_row(space, own, row)
+            for row, word in judged
+        )
 
 
 @dataclass(frozen=True)
@@ -204,8 +207,8 @@ def _table(explanation: Explained) -> _Table:
     unchanged: list[list[str]] = []
     for feature in problem.space.features:
         before = origin[feature.name]
-        told = zip(answers, cards, context.digits, strict=True)
-        texts = [_change(answer, own, feature, before, digits) for answer, own, digits in told]
+        told = zip((row or answer.row for row, answer in zip(context.told, answers, strict=True)), cards, strict=True)
+        texts = [_change(*pair, feature, before) for pair in told]
         (features if any(texts) else unchanged).append([feature.name, _value(feature, before, card), *texts])
     score, label = context.before
     of = scored_class(classifier, target)
@@ -246,12 +249,12 @@ def _distance(explanation: Explained, place: int) -> str:
     return number(GOWER.evaluate(space, context.factual, space.frame([row]))[0])
 
 
-def _change(answer: Answer, card: Card | None, feature: Feature, origin: Any, digits: int) -> str:
-    if answer.row is None or feature.name not in answer.row or same(answer.row[feature.name], origin):
+def _change(row: Mapping[str, Any] | None, card: Card | None, feature: Feature, origin: Any) -> str:
+    if row is None or feature.name not in row or same(row[feature.name], origin):
         return ""
-    value = answer.row[feature.name]
-    text = _value(feature, value, card, digits)
-    text = f"→ {text}" if text != _value(feature, origin, card) else f"→ {value!r}"  # a change too small for its digits
+    value = row[feature.name]
+    text = _value(feature, value, card, MOST)
+    text = f"→ {text}" if text != _value(feature, origin, card) else f"→ {value!r}"  # a change too small for six digits
     if card is None or feature.name not in card.names:
         return text
     points, bins = card[feature.name].points, card[feature.name].bins_of([origin, value])
@@ -360,7 +363,7 @@ def plotted(explanation: Explained) -> Figure:
         for a, point in zip(explanation.answers, context.points, strict=True)
     ]
     words = Person(table.title, notes, heads, facts)
-    return figure(words, context.problem, context.factual.iloc[0].to_dict(), answers, context.digits)
+    return figure(words, context.problem, context.factual.iloc[0].to_dict(), answers, context.told)
 
 
 def _faults(explanation: Explained) -> list[str]:

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from harness.core.explanation import Answer
 from harness.core.gaps import MISSED, missing, same
+from harness.core.notation import MOST
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.reports.canvas import COLOURS, GREY, SMALL, add_rectangle, bare, column_style
@@ -27,6 +28,8 @@ LETTER, LINE, LANE = 0.056, 0.115, 0.11  # inches: of a letter, of a line of tex
 LINES = 4  # of a name or a value, before it is cut
 GAP = 0.5  # inches right of a range, where missing values are drawn
 BINS = 30  # of the distribution of a number
+
+Told: TypeAlias = Mapping[str, Any] | None  # a counterfactual as a reader is told it
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,15 @@ class Person:
 
 
 def figure(
-    words: Person, problem: Problem, factual: Mapping[str, Any], answers: Sequence[Answer], digits: Sequence[int]
+    words: Person, problem: Problem, factual: Mapping[str, Any], answers: Sequence[Answer], told: Sequence[Told]
 ) -> Figure:
     """A row for each feature that changes or may lie in an interval.
 
     On the left the training rows in grey, the factual as a square, each counterfactual with its arrow, and as a band
-    the interval in which the prediction is proven to stay; on the right the values, to as many digits as is said.
+    the interval in which the prediction is proven to stay; on the right the values, as they are told.
     """
     features = [f for f in problem.space.features if any(_shows(f, factual, answer) for answer in answers)]
-    rows = [_Row(feature, factual, answers, digits) for feature in features]
+    rows = [_Row(feature, factual, answers, told) for feature in features]
     width = 2 * EDGE + NAMES + STRIP + CELL * (1 + len(answers))
     notes = [line for note in (*words.notes, *_rest(problem, features)) for line in wrap(note, int(width / LETTER))]
     title = wrap(words.title, int(width / LETTER))
@@ -92,14 +95,14 @@ class _Row:
     """One feature: its texts, cut into lines, and its height in inches."""
 
     def __init__(
-        self, feature: Feature, factual: Mapping[str, Any], answers: Sequence[Answer], digits: Sequence[int]
+        self, feature: Feature, factual: Mapping[str, Any], answers: Sequence[Answer], told: Sequence[Told]
     ) -> None:
         self.feature, self.origin = feature, factual[feature.name]
         self.values = [None if answer.row is None else answer.row[feature.name] for answer in answers]
         self.moves = [_moved(feature, factual, answer) for answer in answers]
         self.bands = [_band(feature, answer) for answer in answers]
-        told = zip(self.values, self.moves, digits, strict=True)
-        texts = [feature.text(value, most) if moved else "" for value, moved, most in told]
+        rows = zip(told, self.moves, strict=True)
+        texts = [feature.text(row[feature.name], MOST) if row and moved else "" for row, moved in rows]
         self.name = _lines(feature.name, NAMES)
         self.cells = [_lines(text, CELL) for text in (feature.text(self.origin), *texts)]
         bands = [None, *self.bands]  # the factual has none

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,36 +12,71 @@ import pytest
 
 from harness.core.feature import Feature, Kind
 from harness.core.notation import Notation, number
-from harness.core.wording import changes, digits_of
+from harness.core.wording import changes, legible
 from metrics import _example as loans
 
 FACTUAL = loans.factual.to_dict("records")[0]
-NONE = {"age": 40}
+
+
+def told(factual: Mapping[str, Any], **changed: Any) -> str:
+    """What a reader is told of one counterfactual of the line, which grants an income of more than 50."""
+    (row,) = legible(loans.SPACE, [(factual, {**factual, **changed})], loans.linear.valid)
+    return changes(loans.SPACE.features, factual, row)
 
 
 @pytest.mark.parametrize(
-    ("income", "digits", "text"),
+    ("income", "text"),
     [
-        (80.0, 6, "80"),
-        (50 + 1 / 3, 6, "50.3333"),
-        (50.0000001, 9, "50.0000001"),  # at six digits 50, which is refused
-        (50.0000006, 8, "50.000001"),  # as it is rounded upwards
-        (np.nextafter(50.0, 100.0), 16, "50.00000000000001"),
+        (80.0, "80"),
+        (50 + 1 / 3, "50.3333"),  # to the nearest, although that is nearer to the factual
+        (50.0000001, "50.0001"),  # the nearest of six digits is 50, which is refused
+        (np.nextafter(50.0, 100.0), "50.0001"),
+        (1e-9, "1e-09"),
+        (99.99999999, "100"),
     ],
-    ids=["whole", "rounded", "near", "upwards", "next"],
+    ids=["whole", "rounded", "near", "next", "invalid", "bound"],
 )
-def test_as_many_digits_as_it_takes(income: float, digits: int, text: str) -> None:
-    """The line grants an income of more than 50."""
-    row = {**FACTUAL, "income": float(income)}
-    assert digits_of(loans.SPACE, [(FACTUAL, row)], loans.linear.valid) == [digits]
-    assert changes(loans.SPACE.features, FACTUAL, row, digits) == f"income: 30 → {text}"
+def test_what_is_told_is_accepted(income: float, text: str) -> None:
+    """To the nearest number of six digits, or else away from the factual."""
+    assert told(FACTUAL, income=float(income)) == f"income: 30 → {text}"
+
+
+def test_from_above_numbers_are_rounded_down() -> None:
+    """A third of the way to 50 from 60, and from the other side with as many digits as it takes within a bound."""
+
+    def below(frame: pd.DataFrame) -> np.ndarray:
+        return np.asarray(frame["income"] < 50)
+
+    pairs = [({**FACTUAL, "income": 60.0}, {**FACTUAL, "income": income}) for income in (49.99999999, 49.123456789)]
+    assert [row["income"] for row in legible(loans.SPACE, pairs, below)] == [49.9999, 49.1235]
+
+
+def test_more_digits_where_six_are_refused_on_either_side() -> None:
+    """Incomes within an interval that has no number of six digits; the last is told in full."""
+
+    def narrow(frame: pd.DataFrame) -> np.ndarray:
+        return np.asarray((frame["income"] > 50.00001) & (frame["income"] < 50.00002))
+
+    rows = [50.000012345, 50.0000100001, float(np.nextafter(50.00001, 100.0))]
+    pairs = [(FACTUAL, {**FACTUAL, "income": income}) for income in rows]
+    assert [row["income"] for row in legible(loans.SPACE, pairs, narrow)] == [50.000012, 50.000011, 50.000011]
 
 
 def test_what_does_not_change_is_not_rounded() -> None:
     """The person knows it to the last digit; of several rows each has its own digits."""
     near = {**FACTUAL, "income": 50.0000001}
-    pairs = [(near, {**near, **NONE}), (FACTUAL, {**near, **NONE}), (FACTUAL, {**FACTUAL, "income": 60.1})]
-    assert digits_of(loans.SPACE, pairs, loans.linear.valid) == [6, 9, 6]
+    pairs = [(near, {**near, "age": 40}), (FACTUAL, {**near, "age": 40}), (FACTUAL, {**FACTUAL, "income": 60.1})]
+    assert [row["income"] for row in legible(loans.SPACE, pairs, loans.linear.valid)] == [50.0000001, 50.0001, 60.1]
+
+
+def test_what_is_rounded_stays_a_change_and_within_its_bounds() -> None:
+    """Here of a factual at 50.3333, and of bounds that end at a third; both are told in full."""
+    third = 50 + 1 / 3
+    assert told({**FACTUAL, "income": 50.3333}, income=third) == "income: 50.3333 → 50.333333333333336"
+    income = replace(loans.SPACE["income"], bounds=(0.0, third))
+    space = replace(loans.SPACE, features=(income, *loans.SPACE.features[1:]))
+    near = {**FACTUAL, "income": third}
+    assert legible(space, [(FACTUAL, near)], lambda frame: np.array([False] * len(frame))) == [near]
 
 
 def test_the_model_is_asked_about_rounded_numbers_alone() -> None:
@@ -51,8 +88,9 @@ def test_the_model_is_asked_about_rounded_numbers_alone() -> None:
         return np.asarray(frame["income"] > 50.00001)
 
     rows = [{**FACTUAL, "income": income} for income in (51.0, 50.00001234, 50.123456789)]
-    assert digits_of(loans.SPACE, [(FACTUAL, row) for row in rows], valid) == [6, 8, 6]
-    assert asked == [[50.0, 50.1235], [50.00001], [50.000012]]
+    found = legible(loans.SPACE, [(FACTUAL, row) for row in rows], valid)
+    assert [row["income"] for row in found] == [51.0, 50.0001, 50.1235]
+    assert asked == [[50.0, 50.1235], [50.0001]]
 
 
 @pytest.mark.parametrize(

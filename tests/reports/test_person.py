@@ -15,6 +15,7 @@ from support.sweep import runner
 from harness import explain
 from harness.cli.explained import explained
 from harness.core.explanation import Explanation
+from harness.execution import clocks
 
 CART = ("dataset=pima", "model=cart")
 CHANGING = ("Glucose", "BloodPressure", "SkinThickness", "Insulin", "BMI")
@@ -23,8 +24,9 @@ Command = Callable[..., str]
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """An empty folder, and Hydra as it was found."""
+    """An empty folder, Hydra as it was found, and nobody told on a busy machine that there is something to wait for."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(clocks, "SILENT", 600.0)
     before = HydraConfig.instance().cfg
     yield
     HydraConfig.instance().cfg = before
@@ -86,15 +88,17 @@ def test_a_person_is_explained_and_nothing_is_stored(printed: Command, people: p
     assert context is not None
     assert text.startswith(str(explanation))
     lines = {line.split("  ")[0]: line for line in text.splitlines()}
-    for answer in explanation.answers:
+    for answer, told in zip(explanation.answers, context.told, strict=True):
         after = pd.DataFrame([answer.row])
+        assert told is not None
         classifier = context.problem.classifier
         assert f"→ {classifier.score(after)[0]:.6g}" in next(line for line in lines.values() if "score of" in line)
         assert f"{answer.objective:.4f}".rstrip("0") in lines["objective"]
         changed = [name for name in after if after[name][0] != people.loc[row, name]]
         assert changed
         for name in changed:
-            assert f"→ {after[name][0]:g}" in lines[name]
+            assert f"→ {told[name]:g}" in lines[name]
+            assert told[name] == pytest.approx(after[name][0], rel=1e-5)
     assert "OPTIMAL: proven" in text
     assert list(tmp_path.iterdir()) == []
 

@@ -258,12 +258,12 @@ def test_an_answer_has_its_region_beside_what_the_checker_says_of_it(tmp_path: P
 
 
 def test_an_accepted_answer_has_as_many_digits_as_it_takes(tmp_path: Path) -> None:
-    """The tree splits at 50: what is not accepted, or of a model that is not there, has six."""
+    """The tree splits at 50: what is not accepted, or of a model that is not there, is rounded to the nearest."""
     near = {**GRANTED, "income": 50.00001}
     run = ran(tmp_path, [near, {**near, "income": 49.99999}])
     told = [question["answers"][0]["changed"]["income"] for question in posed(run)["questions"]]
-    assert told == ["50.00001", "50"]
-    assert answers(Asked.of(Study.among("one", [run])))["changes"][0] == "income: 30 → 50.00001; age: 30 → 40"
+    assert told == ["50.0001", "50"]
+    assert answers(Asked.of(Study.among("one", [run])))["changes"][0] == "income: 30 → 50.0001; age: 30 → 40"
     (run.path / "estimator.skops").unlink()
     assert posed(run)["questions"][0]["answers"][0]["changed"]["income"] == "50"
 

@@ -12,10 +12,10 @@ import pandas as pd
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.core.gaps import same
-from harness.core.notation import DIGITS, number
+from harness.core.notation import MOST, number
 from harness.core.space import Space
 from harness.core.target import Target
-from harness.core.wording import changes, digits_of, target_text
+from harness.core.wording import changes, legible, rounded_row, target_text
 from harness.evaluation import scoring
 from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.study import Entry, Study
@@ -47,17 +47,16 @@ class Asked:
     model: Classifier | None
 
     @cached_property
-    def digits(self) -> dict[tuple[Any, int], int]:
-        """By factual and counterfactual, with how many digits an accepted one is written; see ``digits_of``."""
-        found: dict[tuple[Any, int], int] = {}
-        if self.model is None:
-            return found
-        points = {(row["factual"], row["ce"]): row["row"] for row in self.rows}
-        fine = [place for place, verdict in self.verdicts.items() if verdict["verdict"] == ACCEPTED and place in points]
-        for target in dict.fromkeys(self.targets.values()):
-            own = [place for place in fine if self.targets[place[0]] == target]
-            pairs = [(self.factuals[place[0]], points[place]) for place in own]
-            found.update(zip(own, digits_of(self.space, pairs, partial(target.holds, self.model)), strict=True))
+    def told(self) -> dict[tuple[Any, int], dict[str, Any]]:
+        """By factual and counterfactual, the row as a reader is told it; see ``legible``."""
+        rows = {(row["factual"], row["ce"]): row["row"] for row in self.rows if row["row"] is not None}
+        found = {place: rounded_row(self.space, self.factuals[place[0]], row) for place, row in rows.items()}
+        if (model := self.model) is not None:
+            fine = [place for place in rows if self.verdicts.get(place, {}).get("verdict") == ACCEPTED]
+            for target in dict.fromkeys(self.targets.values()):
+                own = [place for place in fine if self.targets[place[0]] == target]
+                pairs = [(self.factuals[place[0]], rows[place]) for place in own]
+                found.update(zip(own, legible(self.space, pairs, partial(target.holds, model)), strict=True))
         return found
 
     @classmethod
@@ -124,8 +123,8 @@ def _answer(asked: Asked, row: Mapping[str, Any], place: int) -> dict[str, Any]:
     if point is None:
         return told | {"why": scoring.reason(row)}
     moved = [f for f in asked.space.features if not same(point[f.name], origin[f.name])]
-    digits = asked.digits.get((row["factual"], row["ce"]), DIGITS)
-    told["changed"] = {feature.name: feature.text(point[feature.name], digits) for feature in moved}
+    shown = asked.told[row["factual"], row["ce"]]
+    told["changed"] = {feature.name: feature.text(shown[feature.name], MOST) for feature in moved}
     if row["region"]:
         told["region"] = _spans(asked.space, row["region"])
         told["holds"] = verdict.get("region", "")
@@ -146,8 +145,8 @@ def answers(found: Iterable[Asked]) -> pd.DataFrame:
         features = asked.space.features
         for row in asked.rows:
             verdict = asked.verdicts.get((row["factual"], row["ce"]), {})
-            digits = asked.digits.get((row["factual"], row["ce"]), DIGITS)
-            moved = "" if row["row"] is None else changes(features, asked.factuals[row["factual"]], row["row"], digits)
+            shown = asked.told.get((row["factual"], row["ce"]), {})
+            moved = changes(features, asked.factuals[row["factual"]], shown)
             own = {"task": asked.entry.task, "method": asked.entry.method, "seed": asked.seed, "changes": moved}
             judged = {"verdict": verdict.get("verdict", "none"), "region_checked": verdict.get("region")}
             spans = "; ".join(f"{name}: {text}" for name, text in _spans(asked.space, row["region"]).items())
