@@ -154,7 +154,9 @@ def pose(
         given = settings_of(frame, target, features, {"immutable": immutable, **settings})
         dataset = _loaded(frame, target, model, classes, given | ({} if desired is None else {"desired": desired}))
     else:
-        raise DatasetError("there is no table to ask about; give a DataFrame with rows, such as pandas.read_csv gives.")
+        raise DatasetError(
+            "there is no table to ask about; give a DataFrame with rows, or what load_csv reads of a file."
+        )
     data = dataset.space, dataset.frame, dataset.classes
     classifier = adopt(model, *data, name=dataset.name, threshold=threshold, names=classes)
     if target is None and not isinstance(frame, Dataset):

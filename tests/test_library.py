@@ -190,6 +190,8 @@ def test_a_person_may_be_given_in_any_form(question: Any, pipeline: Pipeline) ->
         (FRAME, "120 rows is no person.*several: \\[explain\\(method, question, one\\) for one in \\.\\.\\.\\]"),
         ([2, 4, 5], "\\[2, 4, 5\\] is no person.*; several: "),
         ("me", "'me' is no person"),
+        (FRAME.iloc[0].to_numpy(), r"^array\(\[.* is no person; give a row number"),
+        ({}, "the person has no column 'age'; its columns are none, and those that it needs age"),
     ],
 )
 def test_a_wrong_person_is_one_sentence(question: Any, person: Any, words: str) -> None:

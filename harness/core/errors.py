@@ -42,7 +42,7 @@ def lacking(what: str, name: str, columns: Iterable[object], needed: Iterable[st
     >>> lacking("people.csv", "age", ["agee", "sex"], ["age", "sex"])
     "people.csv has no column 'age'; its columns are agee, sex, and those that it needs age, sex."
     """
-    own, all_needed = ", ".join(map(str, columns)), ", ".join(needed)
+    own, all_needed = ", ".join(map(str, columns)) or "none", ", ".join(needed)
     return f"{what} has no column {name!r}; its columns are {own}, and those that it needs {all_needed}."
 
 

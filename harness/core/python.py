@@ -56,6 +56,8 @@ def in_python(text: str) -> str:
     'or missing for all columns'
     >>> in_python("there is no my_dataset.missing.csv")
     'there is no my_dataset.missing.csv'
+    >>> in_python("set 'task: classification'"), in_python("set task: regression, or another target")
+    ("set task='classification'", "set task='regression', or another target")
     >>> in_python("the command line has no setting 'dorp'")
     "the call has no setting 'dorp'"
     >>> in_python("the constraint 'age > 3 and loan=5' has no end; set features.b.kind=ordinal")
@@ -63,7 +65,7 @@ def in_python(text: str) -> str:
     """
     parts = _QUOTED.split(text)
     text = "".join(part if place % 2 else _translated(part) for place, part in enumerate(parts))
-    return text.replace("'task: regression'", "task='regression'")
+    return re.sub(r"'?\btask: (regression|classification)\b'?", r"task='\1'", text)
 
 
 def _translated(text: str) -> str:
@@ -72,8 +74,7 @@ def _translated(text: str) -> str:
     text = _SETTING.sub(lambda match: f"{match['key']}={_literal(match['value'])}", text)
     text = re.sub(r"(?<![\w'\"])null(?![\w'\"])", "None", text)
     text = re.sub(r"(?<![\w.])dataset\.missing(?![\w.])", "missing", text)
-    text = text.replace("on the command line", "in the call").replace("the command line", "the call")
-    return text.replace("set task: regression", "task='regression'")
+    return text.replace("on the command line", "in the call").replace("the command line", "the call")
 
 
 def _attribute(match: re.Match[str]) -> str:

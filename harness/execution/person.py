@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from textwrap import shorten
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -34,7 +35,7 @@ def person_of(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     if isinstance(person, Mapping | pd.Series):
         frame = pd.Series(person if isinstance(person, pd.Series) else dict(person), dtype=object).to_frame().T
     if frame is None or len(frame) != 1:
-        given = f"{len(frame)} rows" if frame is not None else f"{person!r}"
+        given = f"{len(frame)} rows" if frame is not None else shorten(repr(person), 80)
         many = "; several: [explain(method, question, one) for one in ...]" * (
             isinstance(person, Iterable) and not isinstance(person, str)
         )
