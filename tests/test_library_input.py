@@ -394,6 +394,20 @@ def test_what_a_person_cannot_be_is_told(given: dict[str, Any], words: str, writ
         explain(Nearest(), written, written.dataset.frame.iloc[0].to_dict() | given)
 
 
+def test_a_number_is_the_category_that_it_is_written_as() -> None:
+    """Of codes that a table holds as texts; and the other way round."""
+    coded = FRAME.assign(code=FRAME["age"].astype(str), flag=(FRAME["age"] > 40).astype(int))
+    model = LogisticRegression().fit(coded[["age"]], coded[TARGET])
+    asked, person = pose(coded, TARGET, model), coded.iloc[0].to_dict()
+    for code in (int(person["age"]), float(person["age"]), np.int64(person["age"])):
+        assert person_of(asked, person | {"code": code, "flag": "1"})[0][["code", "flag"]].iloc[0].tolist() == [
+            person["code"],
+            1,
+        ]
+    with pytest.raises(DatasetError, match="the person has the unseen category '3' in column 'code'; allowed: "):
+        person_of(asked, person | {"code": 3})
+
+
 def test_blanks_at_a_category_are_none_of_a_persons_business() -> None:
     """As of a database's columns of fixed width, of which a person's text has lost them."""
     table = FRAME.assign(job=FRAME["job"] + " ")

@@ -17,6 +17,7 @@ from harness.core.errors import DatasetError, lacking
 from harness.core.gaps import MISSED
 from harness.core.notation import ISO, Notation
 from harness.core.space import Feature, Kind
+from harness.core.target import class_text
 from harness.data.csv_columns import BOOLS, LARGEST, SHOWN, SMALLEST
 from harness.data.csv_load import one_line
 from harness.data.csv_report import listed
@@ -96,11 +97,9 @@ def person_read(dataset: Dataset, person: Mapping[str, Any]) -> dict[str, Any]:
     """
     form, found = dataset.reading.form, dict(person)
     for feature in dataset.space.features:
-        value, filler = found.get(feature.name), dataset.reading.filler(feature.name)
-        text = value.isoformat() if isinstance(value, date) and value is not pd.NaT else value
-        if not isinstance(text, str) or text in feature.categories:
+        filler, text = dataset.reading.filler(feature.name), _cell(feature, found.get(feature.name))
+        if text is None:
             continue
-        text = text.strip()
         own = dataset.reading.written.get(feature.name, feature.notation)
         ways = _ways(own, [Notation(form.decimal or ".", form.thousands or "")])
         gap = text in {"", *form.na}
@@ -111,6 +110,16 @@ def person_read(dataset: Dataset, person: Mapping[str, Any]) -> dict[str, Any]:
             raise DatasetError(f"the person {meaning.text} in column {feature.name!r}; {meaning.remedy}.")
         found[feature.name] = meaning
     return found
+
+
+def _cell(feature: Feature, value: Any) -> str | None:
+    """A person's value as a cell of a file has it; None where it is read as it is."""
+    if isinstance(value, date) and value is not pd.NaT:
+        return value.isoformat()
+    number = isinstance(value, int | float | np.number) and value == value
+    if not (isinstance(value, str) or (number and not feature.numeric)) or value in feature.categories:
+        return None
+    return class_text(value).strip()
 
 
 def _warn_of_far(feature: Feature, values: pd.Series, path: Path) -> None:
