@@ -224,14 +224,20 @@ def test_gaps_of_ordered_categories_have_no_rank() -> None:
     assert kinds == ["categorical", "ordinal"]
 
 
-def test_a_different_text_in_every_row_is_said(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [([f"c{place}" for place in range(len(FRAME))], "text"), (range(7, 7 + len(FRAME)), "whole number")],
+)
+def test_a_different_cell_in_every_row_is_said(cells: Any, what: str, caplog: pytest.LogCaptureFixture) -> None:
     """As of an id, which a counterfactual would change; not of few rows, which may differ by chance."""
-    table = FRAME.assign(client=[f"c{place}" for place in range(len(FRAME))])
+    table = FRAME.assign(client=cells)
     for given, drop in ((table.head(20), None), (table, ["client"])):
         check_frame(given, TARGET, drop=drop)
     assert "every row" not in caplog.text
     check_frame(table, TARGET)
-    assert "column 'client' has a different text in every row, like an id or a name" in caplog.text
+    assert (
+        f"column 'client' has a different {what} in every row; if it is an id or a name, leave it out by" in caplog.text
+    )
     assert caplog.text.count("every row") == 1
 
 

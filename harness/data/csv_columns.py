@@ -43,6 +43,12 @@ def check_complete(name: str, table: Table, columns: Iterable[str], target: str,
             raise DatasetError(f"{name} has a missing value in column {feature!r}, row {row}{word}; {fit}.")
 
 
+def like_an_id(name: str, known: np.ndarray, rows: int) -> bool:
+    """Whether a column's different whole numbers, ascending, may be its rows' numbers, or ids by its name."""
+    consecutive = known[-1] - known[0] == rows - 1
+    return rows > ID_ROWS and len(known) == rows and bool(consecutive or _ID.search(name))
+
+
 def present(column: Column, form: Form) -> np.ndarray:
     """Which different texts are no missing value, bool, shape (texts,)."""
     return np.array([text not in {"", *form.na} for text in column.texts])
@@ -178,8 +184,7 @@ class ColumnParser:
         if np.abs(known).max() > EXACT:
             return f"whole numbers beyond {EXACT:.0e}, which are not exact"
         rows = int(self.counts[self.present].sum())
-        consecutive = known[-1] - known[0] == rows - 1
-        if rows > ID_ROWS and len(known) == rows and (consecutive or _ID.search(self.name)):
+        if like_an_id(self.name, known, rows):
             self.notices.append(
                 f"{self.table}: column {self.name!r} holds a different whole number in every row; if it is a row "
                 f"number or an id, list it in 'drop'."

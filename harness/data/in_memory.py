@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
-from pandas.api.types import infer_dtype
+from pandas.api.types import infer_dtype, is_integer_dtype
 
 from harness.core.errors import DatasetError
 from harness.core.space import Kind, Space
-from harness.data.csv_columns import ID_ROWS, LARGEST
+from harness.data.csv_columns import ID_ROWS, LARGEST, like_an_id
 from harness.data.description import Description, one_of
 from harness.data.features import EXACT
 
@@ -75,13 +75,15 @@ def check_frame(frame: pd.DataFrame, target: Any, features: Any = None, drop: An
             "the table: its index is not 0, 1, 2, ...; people are named by their place, so that %r is person %d. With "
             "table.reset_index(drop=True) both are the same.", labels[place], place,
         )  # fmt: skip
-    for name in frame.columns.drop(target, errors="ignore") if target is not None else frame.columns:
-        if kinds.get(name) == "string" and len(frame) > ID_ROWS and frame[name].is_unique:
+    for name in (name for name in kinds if name != target):
+        known = frame[name].dropna().unique()
+        every = kinds[name] == "string" and len(known) == len(frame) > ID_ROWS
+        if every or (is_integer_dtype(frame[name]) and like_an_id(name, np.sort(known), len(frame))):
             logger.warning(
-                "the table: column %r has a different text in every row, like an id or a name, and counterfactuals may "
-                "change it; leave it out by drop=[%r].", name, name,
+                "the table: column %r has a different %s in every row; if it is an id or a name, leave it out by "
+                "drop=[%r], or counterfactuals may change it.", name, "text" if every else "whole number", name,
             )  # fmt: skip
-        if frame[name].dtype == object and kinds.get(name) in NUMBERS:
+        if frame[name].dtype == object and kinds[name] in NUMBERS:
             logger.warning(
                 "the table: column %r holds numbers as objects, and is taken for categories; convert it by "
                 "pandas.to_numeric before the model is trained.", name,
