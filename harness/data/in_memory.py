@@ -112,10 +112,10 @@ def settings_of(frame: pd.DataFrame, target: str | None, features: Any, settings
     names = features if isinstance(features, list) else [name for name in frame.columns if name not in apart]
     found = dict(entries)
     for name in names:
-        entry = entries.get(name) or {}
+        entry = {} if entries.get(name) is None else entries[name]
         if name not in frame or not isinstance(entry, Mapping) or entry.get("kind", "ordinal") != "ordinal":
             continue
-        if entry.get("costs"):
+        if entry.get("costs") is not None:
             continue  # which are of pairs of categories without an order
         if levels := _ordered(frame[name], entry.get("missing") or settings.get("missing")):
             found[name] = {"kind": "ordinal", "categories": levels, **entry}
