@@ -19,7 +19,7 @@ import pytest
 from markupsafe import escape
 from support.driver import CHROMIUM, DOWN, DRIVER, ENTER, TAB, Browser, browser
 from support.markup import Page
-from support.sites import CELLS, FAR, built, data, ran, results, several, timed_elsewhere
+from support.sites import CELLS, FAR, built, data, put, ran, results, several, timed_elsewhere
 from support.tables import GRANTED
 
 from harness import archive
@@ -614,9 +614,9 @@ def test_a_region_that_is_not_proven_is_marked(home: Path, tmp_path: Path, windo
     site = tmp_path / "site"
     shutil.copytree(home / "site", site)
     script = site / "data" / "0" / "task1.js"
-    text = script.read_text()
+    text = json.dumps(data(script))
     for holds, mark in (("holds", ""), ("broken", "✗ broken: "), ("not checked", "not proven: ")):
-        script.write_text(text.replace('"holds":"holds"', f'"holds":"{holds}"'))
+        put(script, text.replace('"holds": "holds"', f'"holds": "{holds}"'))
         window.open(f"{site.as_uri()}/question.html#task=loans+%2F+rf&question=1", width)
         assert shown(window, "income, is 30")[1] == f"→\u00a080 {mark}60 to 90"
         assert window.run("return document.documentElement.scrollWidth") <= width
@@ -640,7 +640,7 @@ def test_a_feature_may_have_any_name(home: Path, tmp_path: Path, window: Browser
     site = tmp_path / "site"
     shutil.copytree(home / "site", site)
     script = site / "data" / "0" / "task1.js"
-    script.write_text(script.read_text().replace('"job"', '"constructor"'))
+    put(script, json.dumps(data(script)).replace('"job"', '"constructor"'))
     page = f"{site.as_uri()}/question.html#task=loans+%2F+rf&question=1"
     window.open(page, width)
     assert shown(window, "constructor") == ["clerk", "", "→\u00a0nurse", ""]

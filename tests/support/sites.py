@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +57,14 @@ def built(home: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 
 def data(path: Path) -> Any:
     """What a data script brings."""
-    return json.loads(path.read_text()[len("site.put(") : -len(");\n")].partition(", ")[2])
+    call, _, text = path.read_text().removesuffix(");\n").partition(", ")
+    found = json.loads(text)
+    return json.loads(gzip.decompress(b64decode(found))) if call.startswith("site.unpack(") else found
+
+
+def put(path: Path, text: str) -> None:
+    """Have a data script bring something else, as JSON."""
+    path.write_text(f"{path.read_text().partition(', ')[0].replace('unpack', 'put')}, {text});\n")
 
 
 def several(home: Path) -> Path:

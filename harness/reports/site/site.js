@@ -12,6 +12,13 @@ const site = (() => {
     data.set(name, value);
   }
 
+  /** The same of a text of base64 that holds JSON, packed by gzip; the value is a promise. */
+  function unpack(name, text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const unzipped = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    put(name, new Response(unzipped).json());
+  }
+
   /** Load a data script once; resolves to its value. One that failed may be tried again. */
   function load(name, source) {
     if (!loading.has(name)) {
@@ -442,5 +449,5 @@ const site = (() => {
     show().then(strays);
   }
 
-  return { put, open };
+  return { put, unpack, open };
 })();
