@@ -248,9 +248,11 @@ class Classifier:
         if not self.labels:
             return predicted.astype(int)
         codes = {label: code for code, label in enumerate(self.labels)}
-        if unknown := [label for label in dict.fromkeys(predicted.tolist()) if label not in codes]:
-            raise ValueError(f"predict gives {unknown[0]!r}, and classes_ are {', '.join(map(repr, self.labels))}")
-        return np.array([codes[label] for label in predicted.tolist()], dtype=int)
+        try:
+            return np.array([codes[label] for label in predicted.tolist()], dtype=int)
+        except KeyError as fault:
+            known = ", ".join(map(repr, self.labels))
+            raise ValueError(f"predict gives {fault.args[0]!r}, and classes_ are {known}") from fault
 
     def _scores(self, model: Any, data: Any) -> np.ndarray:
         with warnings.catch_warnings(action="ignore", category=UserWarning):

@@ -14,7 +14,7 @@ def with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFram
     >>> with_columns(pd.DataFrame({"self": [1], "age": [30]}), {"self": [2]}).to_dict("list")
     {'self': [2], 'age': [30]}
     """
-    made = frame.copy()
+    made = frame.copy(deep=False)
     for name, values in columns.items():
         made[name] = values
     return made
