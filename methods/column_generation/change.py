@@ -13,7 +13,7 @@ from harness.core.tolerances import COLUMN_WEIGHT, WHOLE_BOUND
 from harness.solvers.cover import Cover, assign
 from methods.column_generation import kernels
 from methods.column_generation.change_kernels import best_points, cheapest
-from methods.column_generation.group import NODES, Group
+from methods.column_generation.group import Group
 from methods.column_generation.records import Aim, Worth
 
 # Nodes, of linear models; of others, whose nodes take longer, fewer: see ``_Search.nodes``.
@@ -21,7 +21,6 @@ FEW = 2_000  # of the search for the cheapest point of a group; and for one anch
 MANY = 500_000  # of the search for the cheapest point, where the bound on its change matters
 CALL = 100_000  # of one call of the pricing, between looks at the clock
 MORE = 8  # factor on the nodes of the pricing where they did not suffice
-MOST = MORE**2  # that the search for one point is given
 ROOM = 20_000  # points that a listing may find
 POOL = 5_000  # columns of the first master, and of an integer program over listed groups
 SHARE = 0.5  # of the time, for what follows the pricing
@@ -43,10 +42,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Least:
-    """Points that serve every profile once, and a proven bound on the total change of at most as many."""
+    """Points that serve every profile once, and a proven bound on the total change of at most ``most`` of them."""
 
     columns: list[Column]
     bound: int
+    most: int
 
     @property
     def change(self) -> int:
@@ -107,8 +107,9 @@ class _Search:
 
     def start(self) -> None:
         """Points for the groups given, whose profiles may overlap: each then goes to the nearest."""
-        columns = [self._column_of(members) for members in self.groups]
-        self._take([column.point for column in columns], self.groups)
+        columns = [column for members in self.groups for column in self._columns_of(members)]
+        self.most = len(columns)
+        self._take([column.point for column in columns], [column.members for column in columns])
 
     def run(self) -> Least:
         self.start()
@@ -117,7 +118,7 @@ class _Search:
         if not self.settled and not self.deadline.passed:
             self._enumerate()
         columns = sorted(self.best, key=lambda column: int(column.members[0]))
-        return Least(columns, min(math.ceil(self.bound - WHOLE_BOUND), self.change))
+        return Least(columns, min(math.ceil(self.bound - WHOLE_BOUND), self.change), self.most)
 
     def _column(self, point: np.ndarray, members: np.ndarray) -> Column:
         differing = (self.group.codes[members] != point).sum(axis=1)
@@ -148,16 +149,13 @@ class _Search:
         other = self._cheapest(column.members)
         return column if other is None or other.change >= column.change else other
 
-    def _column_of(self, members: np.ndarray) -> Column:
-        """The cheapest that is found, for profiles that are known to share a point."""
+    def _columns_of(self, members: np.ndarray) -> list[Column]:
+        """The cheapest that is found, for profiles that are known to share a point; each alone where it is not met."""
         if (column := self._cheapest(members)) is not None:
-            return column
-        effort = 1
-        while (point := self.group.point(members, effort)) is None and effort < MOST:  # their search was given more
-            effort *= MORE
-        if point is None:
-            raise RuntimeError(f"no point was found again for a group that has one, in {effort * NODES:,} nodes")
-        return self._column(point, members)
+            return [column]
+        if (point := self.group.point(members, self.deadline)) is not None:
+            return [self._column(point, members)]
+        return [column for place in members for column in self._columns_of(np.array([place]))]
 
     def _descend(self) -> None:
         """Local search: a profile moves to another group where that costs less in total."""
@@ -190,7 +188,7 @@ class _Search:
     def _price(self) -> None:
         """Column generation: the relaxation and its bound, then covers by the points met."""
         n = self.group.size
-        columns = [*self.best, *(self._column_of(np.array([place])) for place in range(n))]
+        columns = [*self.best, *(column for place in range(n) for column in self._columns_of(np.array([place])))]
         columns += [column for column in self.known.values() if column is not None][:POOL]
         met = {(column.members.tobytes(), column.change) for column in columns}
         cover = Cover(n, self.most)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,8 +20,11 @@ from methods.column_generation import kernels
 from methods.column_generation.estimator import CodedModel, codes_of
 from methods.column_generation.records import Listing, Profiles, Room
 
-NODES = 200_000  # of the search for one point, which is undecided after so many
+NODES = 200_000  # of the search for one point, or for those that join a group, which is undecided after so many
 FIRST, MORE = 1_000, 8  # nodes that it is given whatever the clock says, and the factor on them while there is time
+FOREVER = Deadline(math.inf)
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,9 @@ class Group:
         T, the most features that the members of a group may change together.
     members
         Ids of the factuals of each profile.
+    points
+        Codes of counterfactuals that were met, by the profiles that share them (increasing, as bytes): to find one
+        again may take as long as the search did.
     """
 
     space: Space
@@ -50,6 +60,7 @@ class Group:
     movable: np.ndarray
     most: int
     members: tuple[tuple[object, ...], ...]
+    points: dict[bytes, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem, coded: CodedModel, factuals: pd.DataFrame, most: int) -> Group:
@@ -82,7 +93,9 @@ class Group:
     def part(self, kept: np.ndarray) -> Group:
         """The group of some profiles, by place."""
         members = tuple(self.members[place] for place in kept)
-        return replace(self, codes=self.codes[kept], reach=self.reach[kept], members=members)
+        met = ((place, self.points.get(np.array([before]).tobytes())) for place, before in enumerate(kept))
+        points = {np.array([place]).tobytes(): point for place, point in met if point is not None}
+        return replace(self, codes=self.codes[kept], reach=self.reach[kept], members=members, points=points)
 
     @property
     def size(self) -> int:
@@ -103,12 +116,13 @@ class Group:
         """Per profile 1 where a counterfactual exists, 0 where none does, -1 where the search did not decide."""
         return self.reached()[0]
 
-    def reached(self, deadline: Deadline | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def reached(self, deadline: Deadline = FOREVER) -> tuple[np.ndarray, np.ndarray]:
         """``coverable``, and codes of a counterfactual where it is 1: shapes (n,) and (n, features).
 
         What the deadline leaves no time for is undecided as well.
         """
         found = [self._settled(np.array([place]), self.most, deadline) for place in range(self.size)]
+        self.points.update((np.array([i]).tobytes(), point) for i, (yes, point) in enumerate(found) if yes == 1)
         return np.array([settled for settled, _ in found]), np.array([point for _, point in found])
 
     def changed(self, profiles: np.ndarray) -> np.ndarray:
@@ -116,22 +130,24 @@ class Group:
         rows = self.codes[profiles]
         return (rows != rows[0]).any(axis=0)
 
-    def point(self, profiles: np.ndarray, effort: int = 1) -> np.ndarray | None:
+    def point(self, profiles: np.ndarray, deadline: Deadline = FOREVER) -> np.ndarray | None:
         """Codes of a counterfactual that these profiles can share, with the fewest further changes; or None.
 
-        Also None where each search for it ended undecided, after ``effort`` times the usual nodes.
+        One that was met before where each search for another ended undecided, or there is no time for one.
         """
-        spare = self.most - int(self.changed(profiles).sum())
+        spare, met = self.most - int(self.changed(profiles).sum()), self.points.get(profiles.tobytes())
         for extras in range(spare + 1):
-            settled, point = self._attains(profiles, extras, effort)
+            if deadline.passed and (extras < spare or met is not None):
+                continue  # of those not met, one look where there are the most points
+            settled, point = self._settled(profiles, extras, deadline)
             if settled == 1:
                 return point
-        return None
+        return met
 
-    def may_share(self, profiles: np.ndarray) -> bool:
+    def may_share(self, profiles: np.ndarray, deadline: Deadline = FOREVER) -> bool:
         """Whether these profiles share a counterfactual, or that was not decided."""
         spare = self.most - int(self.changed(profiles).sum())
-        return spare >= 0 and self._attains(profiles, spare)[0] != 0
+        return spare >= 0 and self._settled(profiles, spare, deadline)[0] != 0
 
     def fewest_changes(self, deadline: Deadline) -> np.ndarray:
         """Per profile the fewest features that it changes alone, or fewer where that was not decided, int64."""
@@ -143,47 +159,93 @@ class Group:
                 return extras
         return self.most
 
-    def _settled(self, profiles: np.ndarray, extras: int, deadline: Deadline | None) -> tuple[int, np.ndarray]:
-        """``_attains``, begun anew with more nodes as long as these will end by the deadline."""
-        if deadline is None:
-            return self._attains(profiles, extras)
-        nodes = FIRST
-        while True:
-            left = deadline.left
-            settled, point = self._attains(profiles, extras, nodes=nodes)
-            if settled >= 0 or nodes >= NODES or MORE * (left - deadline.left) >= deadline.left:
-                return settled, point
-            nodes = min(MORE * nodes, NODES)
+    def _settled(self, profiles: np.ndarray, extras: int, deadline: Deadline) -> tuple[int, np.ndarray]:
+        def attempt(nodes: int) -> tuple[tuple[int, np.ndarray], bool]:
+            settled, point = self._attains(profiles, extras, nodes)
+            return (settled, point), settled >= 0
 
-    def _attains(
-        self, profiles: np.ndarray, extras: int, effort: int = 1, nodes: int = NODES
-    ) -> tuple[int, np.ndarray]:
+        return granted(attempt, NODES, deadline)
+
+    def _attains(self, profiles: np.ndarray, extras: int, nodes: int) -> tuple[int, np.ndarray]:
         point, room = np.empty(self.codes.shape[1], dtype=np.int64), self.room(profiles, extras)
-        return kernels.attains(tuple(self.coded.model), tuple(room), point, effort * nodes), point
+        return kernels.attains(tuple(self.coded.model), tuple(room), point, nodes)[0], point
 
-    def listed(self, changes: int, room: int, limit: int) -> tuple[np.ndarray, bool]:
+    def listed(self, changes: int, room: int, limit: int, deadline: Deadline = FOREVER) -> tuple[np.ndarray, bool]:
         """Codes of at most ``room`` counterfactuals of the first profile with exactly so many changes.
 
-        Also whether the search for them ended within ``limit`` nodes.
+        Also whether the search for them ended within ``limit`` nodes and the deadline.
         """
-        return kernels.listed(tuple(self.coded.model), self.codes[0], self.reach[0], self.movable, changes, room, limit)
+        model, own = tuple(self.coded.model), (self.codes[0], self.reach[0], self.movable)
 
-    def extended(self, groups: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Groups, as bit sets over profiles, made maximal: profiles join in this order."""
-        groups = groups.copy()
-        kernels.extend(tuple(self.coded.model), tuple(self.profiles), order, groups, NODES)
-        return groups
+        def attempt(nodes: int) -> tuple[tuple[np.ndarray, bool], bool]:
+            points, ended = kernels.listed(model, *own, changes, room, nodes)
+            return (points, ended), ended
+
+        return granted(attempt, limit, deadline)
+
+    def extended(self, groups: np.ndarray, order: np.ndarray, deadline: Deadline = FOREVER) -> np.ndarray:
+        """Groups, as bit sets over profiles, to which profiles are added in this order: maximal ones where time is.
+
+        Their points are kept in ``points``.
+        """
+        found = groups.copy()
+        for place in range(len(groups)):
+            if deadline.passed:
+                break
+            attempt = partial(self._joined, groups[place : place + 1], order)
+            bits, point = granted(attempt, NODES, deadline)
+            found[place] = bits
+            if point[0] >= 0:
+                self.points[places(bits, self.size).tobytes()] = point
+        return found
+
+    def _joined(self, group: np.ndarray, order: np.ndarray, nodes: int) -> tuple[tuple[np.ndarray, np.ndarray], bool]:
+        wider, point = group.copy(), np.full((1, self.codes.shape[1]), -1)
+        ended = kernels.extend(tuple(self.coded.model), tuple(self.profiles), order, wider, point, nodes)
+        return (wider[0], point[0]), ended
 
     def search(
-        self, weight: np.ndarray, first: int, least: float, listing: bool, room: int, limit: int, effort: int = 1
+        self, weight: np.ndarray, first: int, least: float, listing: bool, room: int, limit: int
     ) -> tuple[np.ndarray, np.ndarray, int]:
-        """Groups of at least a weight, as ``kernels.search``; heavy profiles come first.
-
-        ``effort`` multiplies the limits on nodes, of the search and of each of its searches for a point.
-        """
+        """Groups of at least a weight, as ``kernels.search``; heavy profiles come first."""
         order = np.argsort(-weight, kind="stable")
-        aim = Listing(least, listing, room, effort * limit, effort * NODES)
+        aim = Listing(least, listing, room, limit)
         return kernels.search(tuple(self.coded.model), tuple(self.profiles), weight, order, first, tuple(aim))
+
+    def searched(
+        self, weight: np.ndarray, least: float, listing: bool, room: int, deadline: Deadline
+    ) -> tuple[list[np.ndarray], float, bool]:
+        """``search`` from every anchor: groups as bits, the greatest of their weights, and whether these are all.
+
+        A call has more nodes than the one before as long as these will end by the deadline.
+        """
+        groups, heaviest, first, nodes = list[np.ndarray](), 0.0, 0, FIRST
+        while first < self.size:
+            before, began = first, time.monotonic()
+            found, weights, first = self.search(weight, first, least, listing, room - len(groups), nodes)
+            groups += list(found)
+            heaviest = max(heaviest, float(weights.max(initial=0.0)))
+            if first < 0 or deadline.passed:  # no room, or no time
+                break
+            if MORE * (time.monotonic() - began) <= deadline.left:
+                nodes *= MORE
+            elif first == before:  # one profile alone takes more nodes than there is time for
+                break
+        return groups, heaviest, first == self.size
+
+
+def granted(attempt: Callable[[int], tuple[Found, bool]], most: int, deadline: Deadline) -> Found:
+    """What a search returns within so many nodes, begun anew with more as long as these will end by the deadline.
+
+    ``attempt`` takes a number of nodes and tells whether the search ended within them.
+    """
+    nodes = min(FIRST, most)
+    while True:
+        began = time.monotonic()
+        found, ended = attempt(nodes)
+        if ended or nodes >= most or MORE * (time.monotonic() - began) >= deadline.left:
+            return found
+        nodes = min(MORE * nodes, most)
 
 
 def words(mask: np.ndarray) -> np.ndarray:

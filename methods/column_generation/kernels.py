@@ -222,10 +222,10 @@ def score(model, x, point, options):
 
 @njit(cache=True)
 def climb(model, within, point, options):
-    """Coordinate ascent from a point within a room; returns whether it reaches the threshold."""
+    """Coordinate ascent from a point within a room: whether it reaches the threshold, and how many points it tried."""
     x, changed, allowed, movable, extras = within
     d = len(x)
-    value = score(model, x, point, options)
+    value, tried = score(model, x, point, options), 0
     for _ in range(SWEEPS):
         before = value
         for j in range(d):
@@ -247,38 +247,41 @@ def climb(model, within, point, options):
                 old = point[j]
                 point[j] = v
                 found = score(model, x, point, options)
+                tried += 1
                 if found > value:
                     value, kept = found, v
                 else:
                     point[j] = old
             point[j] = kept
             if value >= model.threshold:
-                return True
+                return True, tried
         if value <= before:
-            return False
-    return False
+            break
+    return False, tried
 
 
 @njit(cache=True)
 def attains(model, within, point, limit):
-    """Whether a point of a room reaches the threshold.
+    """Whether a point of a room reaches the threshold, and the nodes that this took, points of the ascent among them.
 
-    1: yes, and it is in ``point``; 0: no; -1: undecided within ``limit`` nodes.
+    1: yes, and it is in ``point``; 0: no; -1: undecided, as the search had no end within ``limit`` nodes. The ascent
+    is made whatever the limit.
     """
     model, within = CodedArrays(*model), Room(*within)
     x, changed, allowed, movable, extras = within
     table, threshold = model.table, model.threshold
     total = propose(table, within, point)
     if total == -np.inf:
-        return 0
+        return 0, 1
     if model.kind == LINEAR:
-        return int(total + model.base >= threshold)
+        return int(total + model.base >= threshold), 1
     d = len(x)
     options = np.empty(d, np.uint64)
     if score(model, x, point, options) >= threshold:
-        return 1
-    if climb(model, within, point, options):
-        return 1
+        return 1, 1
+    reached, tried = climb(model, within, point, options)
+    if reached:
+        return 1, tried
     # Depth first over the features that may move, those with the largest effects first.
     order, spread = np.empty(d, np.int64), np.zeros(d)
     count = 0
@@ -302,7 +305,7 @@ def attains(model, within, point, limit):
             order[place] = j
             count += 1
     if upper(model, x, options, changed, extras) < threshold:
-        return 0
+        return 0, tried
     every = options.copy()
     left = np.empty(count + 1, np.int64)  # extras that are left
     rest = np.empty(count + 1, np.uint64)  # codes not tried yet
@@ -323,17 +326,17 @@ def attains(model, within, point, limit):
         options[j] = ONE << np.uint64(v)
         nodes += 1
         if nodes > limit:
-            return -1
+            return -1, tried + nodes
         if upper(model, x, options, changed, remaining) < threshold:
             continue
         if depth == count - 1:
             for k in range(d):
                 point[k] = lowest(options[k])
-            return 1
+            return 1, tried + nodes
         depth += 1
         left[depth] = remaining
         rest[depth] = every[order[depth]]
-    return 0
+    return 0, tried + nodes
 
 
 @njit(cache=True)
@@ -362,11 +365,11 @@ def search(model, profiles, weight, order, first, aim):
     -------
     groups : uint64, shape (found, words)
     weights : shape (found,)
-    reached : the place of the first anchor that is not done, the number of instances when all are
+    reached : the place of the first anchor that is not done, the number of instances when all are; -1 without room
     """
     model, profiles, aim = CodedArrays(*model), Profiles(*profiles), Listing(*aim)
     codes, reach, movable, most, free = profiles
-    least, listing, room, limit, nodes = aim
+    least, listing, room, limit = aim
     n, d = codes.shape
     words, bands = (n + 63) // 64, (d + 63) // 64
     groups, heavy = np.zeros((16, words), np.uint64), np.zeros(16)
@@ -476,7 +479,8 @@ def search(model, profiles, weight, order, first, aim):
                     alive = bound >= cutoff if listing else bound > cutoff
                 if alive or (seen and listing and not extensible[depth - 1]):
                     within = Room(codes[anchor], changed[here], allowed[here], movable, spare)
-                    settled = attains(model, within, point, nodes)
+                    settled, taken = attains(model, within, point, limit - spent)
+                    spent += taken
                     if settled < 0:
                         return groups[:start], heavy[:start], place
                     if settled == 0:
@@ -503,7 +507,7 @@ def search(model, profiles, weight, order, first, aim):
                     groups[found], heavy[found] = members[depth], total[depth]
                     found += 1
                     if found >= room:
-                        return groups[:start], heavy[:start], place
+                        return groups[:start], heavy[:start], -1
                 depth -= 1
                 if depth < 0:
                     break
@@ -520,7 +524,8 @@ def search(model, profiles, weight, order, first, aim):
                         allowed[depth + 1, j] = allowed[depth, j] & reach[k, j]
                     spare = most - _size(changed[depth + 1])
                     within = Room(codes[anchor], changed[depth + 1], allowed[depth + 1], movable, spare)
-                    settled = attains(model, within, point, nodes)
+                    settled, taken = attains(model, within, point, limit - spent)
+                    spent += taken
                     if settled < 0:
                         return groups[:start], heavy[:start], place
                     if settled == 1:
@@ -579,15 +584,18 @@ def _grown(rows):
 
 
 @njit(cache=True)
-def extend(model, profiles, order, groups, nodes):
-    """Make groups maximal, in place: instances join in this order where they can."""
+def extend(model, profiles, order, groups, points, limit):
+    """Make groups maximal, in place: instances join in this order where they can, and -1 in ``points`` is overwritten.
+
+    Returns whether that ended within ``limit`` nodes. Groups are as they were where none joined, their points too.
+    """
     model, profiles = CodedArrays(*model), Profiles(*profiles)
     codes, reach, movable, most, _ = profiles
     n, d = codes.shape
     bands = (d + 63) // 64
     changed, wider = np.zeros(bands, np.uint64), np.zeros(bands, np.uint64)
     allowed, narrower = np.zeros(d, np.uint64), np.zeros(d, np.uint64)
-    point = np.empty(d, np.int64)
+    point, spent = np.empty(d, np.int64), 0
     for g in range(len(groups)):
         anchor = -1
         for k in range(n):
@@ -614,10 +622,17 @@ def extend(model, profiles, order, groups, nodes):
             extras = most - _size(wider)
             if not possible or extras < 0:
                 continue
-            if attains(model, Room(codes[anchor], wider, narrower, movable, extras), point, nodes) == 1:
+            within = Room(codes[anchor], wider, narrower, movable, extras)
+            settled, taken = attains(model, within, point, limit - spent)
+            spent += taken
+            if settled < 0:
+                return False
+            if settled == 1:
                 groups[g, k >> 6] |= ONE << np.uint64(k & 63)
+                points[g] = point
                 changed[:] = wider
                 allowed[:] = narrower
+    return True
 
 
 @njit(cache=True)

@@ -177,7 +177,7 @@ class _Explainer:
             if len(answers) >= n or deadline.passed:
                 complete &= len(answers) >= n
                 break
-            rows, settled = self.points(group, changes, n - len(answers))
+            rows, settled = self.points(group, changes, n - len(answers), deadline)
             for row in rows:
                 proven = claims and complete and not answers
                 answers.append(
@@ -234,20 +234,21 @@ class _Explainer:
             undecided=undecided,
         )
 
-    def points(self, group: Group, changes: int, count: int) -> tuple[list[dict[str, Any]], bool]:
+    def points(self, group: Group, changes: int, count: int, deadline: Deadline) -> tuple[list[dict[str, Any]], bool]:
         """At most ``count`` decoded points with so many changes that serve a group's first profile, the highest first.
 
         Also whether the model accepts no further one, unless there are as many as asked for.
         """
         room = max(CHOICE, count)
         while True:
-            points, settled = group.listed(changes, room, LIMIT)
+            points, settled = group.listed(changes, room, LIMIT, deadline)
             full = len(points) == room
             points = points[np.argsort(-group.coded.scores(points), kind="stable")]
             rows = self.valid(points)[:count]
             if len(rows) == count or not settled or not full:
                 return rows, settled
-            if room >= ROOM or not group.coded.exact:  # where nothing is proven, no list is worth more
+            # Where nothing is proven, no list is worth more.
+            if room >= ROOM or deadline.passed or not group.coded.exact:
                 return rows, False
             room *= MORE  # the model rejects points on its threshold, which may have filled the list
 
@@ -280,7 +281,7 @@ class _Explainer:
         for place in close[~self.accepted([self.decoded(point) for point in points[close]])]:
             alone, complete = group.part(np.array([place])), True
             for changes in range(group.most + 1):
-                rows, known = ([], False) if deadline.passed else self.points(alone, changes, 1)
+                rows, known = ([], False) if deadline.passed else self.points(alone, changes, 1, deadline)
                 complete &= known
                 if rows:
                     break
@@ -333,7 +334,7 @@ class _Explainer:
             undecided=tuple(undecided),
             trace=(*found.trace, {"step": "least change", "change": least.change, "bound": least.bound}),
         )
-        return _Solved(explanation, rejected, found.bound, len(found.groups), float(least.bound))
+        return _Solved(explanation, rejected, found.bound, least.most, float(least.bound))
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class Pricing:
         """Groups by the two programs of section 4.3: the assignment for a fixed point, the point for the assignment."""
         found = []
         low, high = self.compiled.low.copy(), self.compiled.high.copy()
-        point = self.group.point(members)
+        point = self.group.point(members, deadline)
         for _ in range(2):
             if point is None:
                 break
@@ -142,7 +142,7 @@ class Pricing:
 
 def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
     """Column generation with ``Pricing``, then the master over the columns found; certified where ⌈LP⌉ meets it."""
-    columns = _first(group)
+    columns = _first(group, deadline)
     cover, known = Cover(group.size), {column.tobytes() for column in columns}
     cover.add(columns)
     pool: list[np.ndarray] = []
@@ -158,7 +158,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
                 continue
             if weight[column].sum() <= 1.0 + COLUMN_WEIGHT:
                 pool.append(column)
-            elif group.point(column) is not None:
+            elif group.point(column, deadline) is not None:
                 known.add(column.tobytes())
                 new.append(column)
         cover.add(new)
@@ -187,12 +187,12 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
     return Found(groups, min(max(math.ceil(bound - WHOLE_BOUND), 1), len(groups)), trace)
 
 
-def _first(group: Group) -> list[np.ndarray]:
+def _first(group: Group, deadline: Deadline) -> list[np.ndarray]:
     """A counterfactual for each profile; profiles with equal ones share a column as far as T allows."""
     columns: list[list[int]] = []
     by_point: dict[bytes, list[list[int]]] = {}
     for place in range(group.size):
-        point = group.point(np.array([place]))
+        point = group.point(np.array([place]), deadline)
         assert point is not None  # all profiles here can be covered
         sharing = by_point.setdefault(point.tobytes(), [])
         for column in sharing:
@@ -230,7 +230,8 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline, added: bool = Tru
     against symmetry: the members :math:`c_1, c_2, \dots` of the largest known set :math:`C^*` have the first points,
     and the r-th of the others opens at most the r-th of the further ones.
     """
-    groups = greedy(group.size, [*_first(group), *(places(bits[0], group.size) for bits in maximal(group, deadline))])
+    larger = [places(bits[0], group.size) for bits in maximal(group, deadline)]
+    groups = greedy(group.size, [*_first(group, deadline), *larger])
     cliques = _cliques(_apart(group, deadline)) if added else []
     known = max(map(len, cliques), default=1)
     if len(groups) <= known:
@@ -252,7 +253,8 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline, added: bool = Tru
     if solution.x is not None:
         members = [np.flatnonzero(solution.x[start + columns_of] > 0.5) for start in starts]
         chosen = [column for start, column in zip(starts, members, strict=True) if solution.x[start + used] > 0.5]
-        if all(group.point(column) is not None for column in chosen if len(column)):  # not only within a tolerance
+        points = [group.point(column, deadline) for column in chosen if len(column)]
+        if all(point is not None for point in points):  # not only within a tolerance
             groups = chosen
     bound = max(solution.limit(len(groups), 1.0), float(known))
     bound = len(groups) if solution.infeasible else max(math.ceil(bound - WHOLE_BOUND), 1)
@@ -300,7 +302,7 @@ def _apart(group: Group, deadline: Deadline) -> np.ndarray:
     for i, j in combinations(range(group.size), 2):
         if deadline.passed:
             break
-        apart[i, j] = apart[j, i] = not group.may_share(np.array([i, j]))
+        apart[i, j] = apart[j, i] = not group.may_share(np.array([i, j]), deadline)
     return apart
 
 

@@ -58,8 +58,7 @@ class Listing(NamedTuple):
     least: float  # groups of a lesser weight do not count
     every: bool  # all maximal groups of the weight, each once; else for each anchor one of the greatest weight above
     room: int  # groups after which to stop
-    limit: int  # nodes after which to stop
-    nodes: int  # that one search for a point may take
+    limit: int  # nodes after which to stop, those of the searches for points among them
 
 
 class Incidence(NamedTuple):

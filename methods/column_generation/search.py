@@ -18,8 +18,8 @@ from methods.column_generation.group import Group, places, words
 from methods.column_generation.records import Incidence
 
 ROOM = 400_000  # columns that a listing may find
-LIMIT = 4_000_000  # nodes of one call of the search, between looks at the clock
-MORE = 4  # factor on the nodes where they did not suffice
+LIMIT = 100_000  # nodes of one call of a search that is to be compiled
+START = 0.5  # of the time that the first groups may take
 SWAPS = 50_000  # of one local search
 SHARES = (0.3, 1.0)  # of the gap: greatest reduced costs of listed columns, one listing after the other
 
@@ -106,7 +106,7 @@ class _Search:
 
     def _price(self) -> bool:
         """Solve the relaxation; returns whether that is done. The bound is valid even where it is not."""
-        n, iterations = self.group.size, 0
+        iterations = 0
         while True:
             relaxed = self.cover.relax(self.deadline.left)
             if relaxed is None:
@@ -114,28 +114,17 @@ class _Search:
             value, weight = relaxed
             weight[weight < WHOLE_BOUND * COLUMN_WEIGHT] = 0.0
             iterations += 1
-            first, found, effort = 0, 0, 1
-            heaviest = 1.0 + COLUMN_WEIGHT
-            while first < n:
-                before, left = first, self.deadline.left
-                groups, weights, first = self.group.search(
-                    weight, first, 1.0 + COLUMN_WEIGHT, False, ROOM, LIMIT, effort
-                )
-                heaviest = max(heaviest, float(weights.max(initial=0.0)))
-                found += self._add(self.group.extended(groups, np.argsort(-weight, kind="stable")))
-                if self.deadline.passed:
-                    break
-                if first == before:  # one profile alone takes more nodes: retried with more where time is left
-                    effort *= MORE
-                    if MORE * (left - self.deadline.left) > self.deadline.left:
-                        return False
-            if first >= n:
+            groups, heaviest, complete = self.group.searched(weight, 1.0 + COLUMN_WEIGHT, False, ROOM, self.deadline)
+            heaviest = max(heaviest, 1.0 + COLUMN_WEIGHT)
+            order = np.argsort(-weight, kind="stable")
+            found = self._add(self.group.extended(np.array(groups), order, self.deadline)) if groups else 0
+            if complete:
                 self.bound = max(self.bound, float(weight.sum()) / heaviest)  # Farley's bound
                 if found == 0:
                     self._note("relaxed", iterations=iterations, value=value)
                     self.weight = weight / heaviest  # no column weighs more than 1
                     return True
-            if self.deadline.passed:
+            if self.deadline.passed or not complete:
                 return False
 
     def _improve(self, columns: list[np.ndarray], rounds: int) -> None:
@@ -188,26 +177,17 @@ class _Search:
 
     def _listed(self, least: float) -> list[np.ndarray] | None:
         """All maximal groups of at least a weight, by the duals of the relaxation; None where there are too many."""
-        n, first = self.group.size, 0
-        columns: list[np.ndarray] = []
-        while first < n:
-            groups, _, after = self.group.search(self.weight, first, least, True, ROOM - len(columns), LIMIT)
-            columns += [places(bits, n) for bits in groups]
-            if after == first or self.deadline.passed:
-                return None
-            first = after
-        return columns
+        groups, _, complete = self.group.searched(self.weight, least, True, ROOM, self.deadline)
+        return [places(bits, self.group.size) for bits in groups] if complete else None
 
 
 def maximal(group: Group, deadline: Deadline) -> list[np.ndarray]:
     """A maximal group around each profile, as bits, the nearest joining first; it alone where time has run out."""
-    found = []
+    found, end = [], deadline.sooner(START)
     for place in range(group.size):
         bits = words(np.arange(group.size) == place)[None]
-        if not deadline.passed:
-            distance = (group.codes != group.codes[place]).sum(axis=1)
-            bits = group.extended(bits, np.argsort(distance, kind="stable"))
-        found.append(bits)
+        distance = (group.codes != group.codes[place]).sum(axis=1)
+        found.append(group.extended(bits, np.argsort(distance, kind="stable"), end))
     return found
 
 

@@ -435,7 +435,7 @@ def test_few_nodes_a_call_lose_no_proof(model: str, monkeypatch: pytest.MonkeyPa
     problem = posed(model)
     factuals = negatives(problem, 40, 7)
     known = asked(ColumnGeneration(2), problem, factuals)
-    monkeypatch.setattr(search, "LIMIT", 1)
+    monkeypatch.setattr("methods.column_generation.group.FIRST", 1)
     explainer: Any = ColumnGeneration(2).fit(problem)
     found = explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(600))
     assert (found.status, found.bound) == (known.status, known.bound) == (Status.OPTIMAL, len(found.points))
@@ -482,7 +482,7 @@ def test_the_program_starts_with_maximal_groups(monkeypatch: pytest.MonkeyPatch)
         keeps_its_promises(found, problem, factuals, method)
         group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, 2)
         group = group.part(np.flatnonzero(group.coverable() == 1))
-        own = len(search.greedy(group.size, first_columns(group)))
+        own = len(search.greedy(group.size, first_columns(group, Deadline.after(600))))
         assert len(found.points) <= own
         fewer += int(len(found.points) < own)
     assert fewer
