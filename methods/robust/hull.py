@@ -65,12 +65,12 @@ class RobustHull:
         self._sets = WorkingSets()
         kernels.compile_all()
         row = problem.train.iloc[0].to_dict()
-        walls = Walls(self.search, row, settings.norm == "linf")
+        walls = Walls(self.search, row, settings.norm == "linf", Deadline.after(math.inf))
         walls.compile(row, _anywhere(walls))
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         start, factual = time.monotonic(), self.problem.space.frame([row])
-        walls = Walls(self.search, row, self.settings.norm == "linf")
+        walls = Walls(self.search, row, self.settings.norm == "linf", deadline)
         best, value, bound = self._nearest_row(factual, walls, deadline)
         if self.manifold.groups is not None:
             for piece in self.manifold.pieces(factual, self._least):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from harness.core.method import Deadline
 from harness.core.space import Feature, Kind
 from harness.core.tolerances import WALL
 from methods.cells.closest import Closest
@@ -36,7 +38,8 @@ class Walls:
         That walls ask for, a little more than rho.
     """
 
-    def __init__(self, search: BallSearch, factual: Mapping[str, Any], cube: bool) -> None:
+    def __init__(self, search: BallSearch, factual: Mapping[str, Any], cube: bool, deadline: Deadline) -> None:
+        self.deadline = deadline
         layout = _NeighbourhoodLayout(search, factual)
         self.search, self.layout, self.cube = search, layout, cube
         self.state = _BallState(search, layout, Closest(None, math.inf, 0.0))
@@ -82,8 +85,8 @@ class Walls:
     def broken(self, row: Mapping[str, Any], reach: Box) -> int | None:
         """A wall that a row is too near to, the one it is farthest inside of those that are known.
 
-        None where the row is robust, ``UNKNOWN`` where that could not be found out. ``reach``: where the search may
-        move to, for which new walls are grown.
+        None where the row is robust, ``UNKNOWN`` where that could not be found out in time. ``reach``: where the search
+        may move to, for which new walls are grown.
         """
         y, cells = self.point(row), self.layout.cells_of(row)
         known = self._nearest(y, cells)
@@ -95,6 +98,7 @@ class Walls:
         while more < MOST_LOOKS and asked < MOST_ASKED:
             if state.counters[CLAUSES] + ROOT_ROUNDS + 2 > len(state.wrong.low):
                 state.more_clauses()
+            began = time.monotonic()
             found = look(state.search._grid, state.ball_space, place, state.wrong, state.counters, state.neighbourhood)
             if found == DONE:
                 return None
@@ -107,6 +111,9 @@ class Walls:
                 more += 1
             if self._learn():
                 return len(self.left) - 1
+            # Twice as many looks take twice as long, and cannot be interrupted.
+            if 2 * (time.monotonic() - began) > self.deadline.left:
+                break
         return UNKNOWN
 
     def _learn(self) -> bool:

@@ -6,7 +6,7 @@ import heapq
 import itertools
 import math
 from functools import cache
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
-from methods.robust import Robust
+from methods.cells.masks import MORE_LOOKS
+from methods.robust import Robust, walls
 
 RHO = 0.06
 NEAR = 1e-6  # relative, as for every proof
@@ -364,3 +365,21 @@ def test_levels_may_be_more_than_a_word_has_bits(norm: str) -> None:
     assert anywhere.bound is not None
     assert found.objective is not None
     assert found.objective >= anywhere.bound - NEAR
+
+
+def test_an_adversary_that_needs_ever_more_looks_is_stopped_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as many each time take twice as long: 8 s in all, of which there is 0.2."""
+    problem = forest(0, 2)
+    explainer: Any = Robust(rho=RHO, hull="hard").fit(problem)
+    taken = iter([0.001 * 2**turn for turn in range(13)])
+
+    def look(*_: Any) -> int:
+        sleep(next(taken))
+        return MORE_LOOKS
+
+    monkeypatch.setattr(walls, "look", look)
+    began = monotonic()
+    factual = problem.train.loc[~problem.valid(problem.train)].iloc[[0]]
+    found = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(0.2)).answers[0]
+    assert found.status is Status.GAVE_UP
+    assert monotonic() - began < 1.0
