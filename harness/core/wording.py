@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
+from itertools import compress, product
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,7 @@ def legible(
     pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
     valid: Callable[[pd.DataFrame], np.ndarray],
 ) -> list[dict[str, Any]]:
-    """Counterfactuals as a reader is told them: the model accepts the row with its changed numbers as they stand.
+    """Counterfactuals as a reader is told them: with their changed numbers as they stand they are valid and permitted.
 
     Six significant digits, or as many more as it takes, rounded to the nearest, or else away from the factual; to be
     written to ``MOST`` digits, which are no more than these.
@@ -150,7 +150,7 @@ def legible(
     Parameters
     ----------
     pairs
-        A factual and a valid counterfactual each, as decoded rows.
+        A factual and an accepted counterfactual each, as decoded rows.
     valid
         Of decoded rows, whether the model accepts each, bool; asked where writing rounds a number.
     """
@@ -158,11 +158,15 @@ def legible(
     left = list(range(len(pairs)))
     for digits, away in product(range(DIGITS, MOST), (False, True)):
         rounded = {place: rounded_row(space, *pairs[place], digits, away) for place in left}
-        asked = [place for place in left if rounded[place] != told[place]]
-        held = valid(space.frame(rounded[place] for place in asked)) if asked else ()
-        for place, holds in zip(asked, held, strict=True):
-            told[place] = rounded[place] if holds else told[place]
-        left = [place for place, holds in zip(asked, held, strict=True) if not holds]
+        left = [place for place in left if rounded[place] != told[place]]
+        if not left:
+            break
+        factuals, frame = space.frame(pairs[place][0] for place in left), space.frame(rounded[place] for place in left)
+        broken = (space.violations(factuals, each) for each in (frame, space.frame(told[place] for place in left)))
+        fine = valid(frame) & np.array([set(own) <= set(full) for own, full in zip(*broken, strict=True)])
+        for place in compress(left, fine):
+            told[place] = rounded[place]
+        left = list(compress(left, ~fine))
     return told
 
 
@@ -171,7 +175,7 @@ def rounded_row(
 ) -> dict[str, Any]:
     """A decoded row with its changed numbers as they are written, to the nearest, or ``away`` from the factual.
 
-    In full are those that would be the factual's, or beyond their bounds.
+    In full are those that would be the factual's.
     """
     found = dict(row)
     for feature in space.features:
@@ -181,9 +185,7 @@ def rounded_row(
         near = feature.written(value, digits)
         if away and not missing(origin) and near != value:
             near = within(float(value), upwards=value > origin, digits=digits)
-        low, high = feature.bounds
-        if near != origin and low <= near <= high:
-            found[feature.name] = near
+        found[feature.name] = value if near == origin else near
     return found
 
 

@@ -70,13 +70,20 @@ def test_what_does_not_change_is_not_rounded() -> None:
 
 
 def test_what_is_rounded_stays_a_change_and_within_its_bounds() -> None:
-    """Here of a factual at 50.3333, and of bounds that end at a third; both are told in full."""
+    """Here of a factual at 50.3333, and of a bound that 50 is beyond, the nearest number of up to eight digits."""
     third = 50 + 1 / 3
     assert told({**FACTUAL, "income": 50.3333}, income=third) == "income: 50.3333 → 50.333333333333336"
-    income = replace(loans.SPACE["income"], bounds=(0.0, third))
+    income = replace(loans.SPACE["income"], bounds=(0.0, 49.9999996))
     space = replace(loans.SPACE, features=(income, *loans.SPACE.features[1:]))
-    near = {**FACTUAL, "income": third}
-    assert legible(space, [(FACTUAL, near)], lambda frame: np.array([False] * len(frame))) == [near]
+    (row,) = legible(space, [(FACTUAL, {**FACTUAL, "income": 49.99999951})], lambda frame: np.ones(len(frame), bool))
+    assert row["income"] == 49.9999995
+
+
+def test_relations_hold_of_what_is_told() -> None:
+    """Of six digits 50 is refused, and 50.0001 is more than the relation lets it be."""
+    space = replace(loans.SPACE, constraints=("income <= 50.00005",))
+    (row,) = legible(space, [(FACTUAL, {**FACTUAL, "income": 50.0000451})], loans.linear.valid)
+    assert row["income"] == 50.00005
 
 
 def test_the_model_is_asked_about_rounded_numbers_alone() -> None:
