@@ -65,7 +65,9 @@ def test_the_board_has_the_numbers_of_the_study(home: Path) -> None:
 
 def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:
     """And the region within which the checker, too, finds nothing invalid."""
-    shown = data(home / "site" / "data" / "0" / "task0.js")
+    script = home / "site" / "data" / "0" / "task0.js"
+    assert script.read_text().startswith("site.unpack(")  # answers are most of a site
+    shown = data(script)
     question = shown["questions"][1]
     assert (question["id"], question["wanted"]) == ("1", "granted")
     assert question["values"] == {"income": "30", "age": "30", "member": "no", "education": "school", "job": "clerk"}
@@ -606,6 +608,21 @@ def test_the_chosen_study_stays_over_pages_without_a_choice(
     window.wait()
     window.open(window.run("return document.querySelector('nav a').href"), width)
     assert chosen(window)["study"] == "three"
+
+
+@pytest.mark.slow
+@in_browser
+def test_the_least_of_several_coverages_is_shown(home: Path, tmp_path: Path, window: Browser, width: int) -> None:
+    """Beside that of all tasks together, with its interval."""
+    site = tmp_path / "site"
+    shutil.copytree(home / "site", site)
+    script = site / "data" / "0" / "view0.js"
+    views = data(script)
+    for line in (line for view in views.values() for line in view["methods"].values()):
+        line.update(coverage=[0.5, 0.25, 0.75], least=0.125)
+    put(script, json.dumps(views))
+    window.open((site / "index.html").as_uri(), width)
+    assert set(shown(window, "coverage")) == {"0.5 (0.25 to 0.75), least 0.125"}
 
 
 @pytest.mark.slow

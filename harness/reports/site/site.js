@@ -222,7 +222,7 @@ const site = (() => {
     lines.sort((a, b) => apart(a, ranked.tasks) - apart(b, ranked.tasks));
     const single = view?.tasks === 1;
     const plain = (text, key) => ({ text, number: true, cell: (line) => [digits(line[key]), line[key] ?? ""] });
-    const cover = ({ coverage, least }) => (least === coverage[0] ? interval(coverage) : `${interval(coverage)}, least ${digits(least)}`);
+    const cover = ({ coverage, least }) => element("span", {}, interval(coverage), least === coverage[0] ? "" : `, least ${digits(least)}`);
     const columns = [
       { text: "method", cell: (line) => [method(shown, line.method, seeing.has(line.method)), shown.methods[line.method]] },
       { text: "coverage", number: true, cell: (line) => [cover(line), line.coverage[0]] },
