@@ -205,10 +205,10 @@ def _table(explanation: Explained) -> _Table:
     names = [f"CE {place}" for place in range(1, len(answers) + 1)]
     features: list[list[str]] = []
     unchanged: list[list[str]] = []
+    told = [row or answer.row for row, answer in zip(context.told, answers, strict=True)]
     for feature in problem.space.features:
         before = origin[feature.name]
-        told = zip((row or answer.row for row, answer in zip(context.told, answers, strict=True)), cards, strict=True)
-        texts = [_change(*pair, feature, before) for pair in told]
+        texts = [_change(*pair, feature, before) for pair in zip(told, cards, strict=True)]
         (features if any(texts) else unchanged).append([feature.name, _value(feature, before, card), *texts])
     score, label = context.before
     of = scored_class(classifier, target)

@@ -257,6 +257,12 @@ def width(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
+@pytest.fixture
+def site(home: Path, tmp_path: Path) -> Path:
+    """A site whose files a test may change."""
+    return Path(shutil.copytree(home / "site", tmp_path / "site"))
+
+
 def shown(window: Browser, label: str) -> list[str]:
     """The cells of a column of the table, as they are read."""
     cells = f"document.querySelectorAll('#table td[data-label^=\"{label}\"]')"
@@ -612,10 +618,8 @@ def test_the_chosen_study_stays_over_pages_without_a_choice(
 
 @pytest.mark.slow
 @in_browser
-def test_the_least_of_several_coverages_is_shown(home: Path, tmp_path: Path, window: Browser, width: int) -> None:
+def test_the_least_of_several_coverages_is_shown(site: Path, window: Browser, width: int) -> None:
     """Beside that of all tasks together, with its interval."""
-    site = tmp_path / "site"
-    shutil.copytree(home / "site", site)
     script = site / "data" / "0" / "view0.js"
     views = data(script)
     for line in (line for view in views.values() for line in view["methods"].values()):
@@ -627,9 +631,7 @@ def test_the_least_of_several_coverages_is_shown(home: Path, tmp_path: Path, win
 
 @pytest.mark.slow
 @in_browser
-def test_a_region_that_is_not_proven_is_marked(home: Path, tmp_path: Path, window: Browser, width: int) -> None:
-    site = tmp_path / "site"
-    shutil.copytree(home / "site", site)
+def test_a_region_that_is_not_proven_is_marked(site: Path, window: Browser, width: int) -> None:
     script = site / "data" / "0" / "task1.js"
     text = json.dumps(data(script))
     for holds, mark in (("holds", ""), ("broken", "✗ broken: "), ("not checked", "not proven: ")):
@@ -652,10 +654,8 @@ def test_answers_are_sorted_below_the_factual(home: Path, window: Browser, width
 
 @pytest.mark.slow
 @in_browser
-def test_a_feature_may_have_any_name(home: Path, tmp_path: Path, window: Browser, width: int) -> None:
+def test_a_feature_may_have_any_name(site: Path, window: Browser, width: int) -> None:
     """Such as one that every object of the page's own language has."""
-    site = tmp_path / "site"
-    shutil.copytree(home / "site", site)
     script = site / "data" / "0" / "task1.js"
     put(script, json.dumps(data(script)).replace('"job"', '"constructor"'))
     page = f"{site.as_uri()}/question.html#task=loans+%2F+rf&question=1"

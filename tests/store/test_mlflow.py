@@ -330,17 +330,20 @@ def test_a_server_that_goes_while_it_is_asked_is_one_sentence(monkeypatch: pytes
         mlflow.page("study")
 
 
-MOVED = "status: 0 → 1; y: 0 → 1"
+@pytest.mark.parametrize(("y", "text"), [(1.0, "1"), (0.77777777, "0.777778")])
+def test_columns_of_answers_keep_out_of_the_way_of_features(
+    y: float, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two features is called as a column of ours is: the answer's own is beside it, and neither is lost.
 
-
-def test_columns_of_answers_keep_out_of_the_way_of_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two features is called as a column of ours is: the answer's own is beside it, and neither is lost."""
+    What changes is told in six digits, and the values are in full.
+    """
     space = Space(tuple(Feature(name, "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0)) for name in ("status", "y")))
     frame = pd.DataFrame({"status": [0.0, 1.0], "y": [0.0, 1.0]})
     labels = np.array(["no", "yes"], dtype=object)
     classifier = train(DecisionTreeClassifier(max_depth=1), space, frame, labels, ("no", "yes"), 0.5)
     problem = Problem(space, classifier, frame, labels, Label("yes"))
-    run = started(tmp_path, problem, frame.iloc[[0]], [{"status": 1.0, "y": 1.0}])
+    run = started(tmp_path, problem, frame.iloc[[0]], [{"status": 1.0, "y": y}])
     run.update(fingerprint="one", experiment="study")
     tables: list[pd.DataFrame] = []
     monkeypatch.setenv(SWEEP, "1")
@@ -348,8 +351,9 @@ def test_columns_of_answers_keep_out_of_the_way_of_features(tmp_path: Path, monk
     monkeypatch.setattr(mlflow_run, "HydraConfig", SimpleNamespace(get=lambda: hydra))
     monkeypatch.setattr(mlflow_run.tracking, "log_stored", lambda *given: tables.append(given[3]))
     mlflow_run.log_run(run, {"factuals": 1})
+    moved = f"status: 0 → 1; y: 0 → {text}"
     assert tables[0].to_dict("records") == [
-        {"factual": 0, "ce": 1, "status_": "FOUND", "verdict": "accepted", "status": 1.0, "y": 1.0, "changes": MOVED}
+        {"factual": 0, "ce": 1, "status_": "FOUND", "verdict": "accepted", "status": 1.0, "y": y, "changes": moved}
     ]
 
 
