@@ -43,16 +43,24 @@ class Linear:
     def nearest(
         self, row: Mapping[str, Any], ball: Ball, within: float, budget: Budget, valid: Callable[..., bool]
     ) -> Certificate:
-        """As ``Search.nearest``."""
+        """As ``Search.nearest``; where rounding decides, the model is asked at the worst point ``within``."""
         inputs = self.classifier.vector(row)[0]
         margin = float(self.weights @ inputs) + self.constant
-        margin = max(margin - SUM_ROUNDING * float(np.abs(self.weights * inputs).sum() + abs(self.constant)), 0.0)
+        rounding = SUM_ROUNDING * float(np.abs(self.weights * inputs).sum() + abs(self.constant))
         used = [(name, g) for name, g in zip(self.names, self.gradient, strict=True) if name in ball.units and g]
         pull = np.array([abs(g) * ball.units[name] for name, g in used])
         # Downhill is against the gradient.
         room = np.array([ball.room(name, float(row[name]))[int(g < 0)] for name, g in used])
-        radius = self._spent(pull, room, margin, ball.norm)
-        return Certificate(radius, radius) if radius <= within else Certificate(within, math.inf)
+        radius = self._spent(pull, room, margin - rounding, ball.norm)
+        sure, undecided = radius > within, self._spent(pull, room, margin + rounding, ball.norm) >= within
+        if not sure and undecided:
+            moves = self._worst(pull, room, within, ball.norm)
+            ends = {
+                name: float(row[name]) - math.copysign(move, g) * ball.units[name]
+                for (name, g), move in zip(used, moves, strict=True)
+            }
+            sure = valid({**row, **ends})
+        return Certificate(within, math.inf) if sure else Certificate(radius, radius)
 
     @staticmethod
     def _spent(pull: np.ndarray, room: np.ndarray, margin: float, norm: str) -> float:
@@ -78,3 +86,18 @@ class Linear:
                 return float(t if norm == "linf" else math.sqrt(float(moves @ moves)))
             rest -= pull[k] * room[k]
         return math.inf
+
+    @staticmethod
+    def _worst(pull: np.ndarray, room: np.ndarray, radius: float, norm: str) -> np.ndarray:
+        """The moves ``0 <= s <= room`` of at most a norm with the greatest ``pull @ s``, shape (numbers,)."""
+        if norm == "linf":
+            return np.minimum(room, radius)
+        full, rest = room / pull, radius**2
+        order = np.argsort(full)
+        speeds = np.cumsum((pull**2)[order][::-1])[::-1]
+        for k, speed in zip(order, speeds, strict=True):
+            t = math.sqrt(rest / speed)
+            if t <= full[k]:
+                return np.minimum(room, t * pull)
+            rest -= room[k] ** 2
+        return room

@@ -91,7 +91,7 @@ LINE_ERROR = 1e-6  # of the greatest error of a line, below which one is none
 # --- robustness and regions, which the checker proves ---------------------------------------------------------------
 RADIUS = 1e-6  # relative: how exactly a certified radius is known
 LEAST_RADIUS = 1e-6  # scaled units: of a smaller region rounding would be too large a share
-RADIUS_ROUNDING = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
+RADIUS_ROUNDING = 1e-9  # scaled units: what rounding of the last bits of x may take from a radius
 RADII_BEYOND = (2e-9, 1.5e-9, 1e-9)  # relative, beyond rho: tried in turn, above ``RADIUS_ROUNDING``
 NORM_ROUNDING = 1e-9  # relative excess of a norm that needs no further plane
 NORM_SOLVED = 1e-6  # the same where a program with the solver's tolerances adds the planes

@@ -12,7 +12,7 @@ import pandas as pd
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Space, values_of
-from harness.core.tolerances import COORDINATE_TIE, RADIUS_ROUNDING, SCORE_SOLVED
+from harness.core.tolerances import COORDINATE_TIE, SCORE_SOLVED
 from methods.milp.embed.registry import embeddable
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary, Worst
 from methods.robust.outcome import Outcome
@@ -58,7 +58,7 @@ class Adversarial(RobustProgram):
             master = time.monotonic() - began
             began = time.monotonic()
             radius, worst = self.certifier.radius(answer, SHARE * deadline.left), None
-            if short := radius < rho - RADIUS_ROUNDING:
+            if short := radius < rho:
                 worst = self.adversary.worst(answer, deadline)
             step = next_step(len(moves), found.objective, radius, master, time.monotonic() - began)
             trace.append(step | {"row": answer})

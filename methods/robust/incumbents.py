@@ -16,7 +16,6 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.relations import all_kept
 from harness.core.space import Space
-from harness.core.tolerances import RADIUS_ROUNDING
 from methods.robust.related import clauses
 from methods.robust.settings import Settings
 
@@ -53,7 +52,7 @@ class Certifier:
         if not self.checker.valid(row):
             return False
         radius = self.settings.radius
-        return self.checker.certify(row, self.ball, radius, seconds, exact=False).radius >= radius - RADIUS_ROUNDING
+        return self.checker.certify(row, self.ball, radius, seconds, exact=False).radius >= radius
 
 
 class RobustGuess:

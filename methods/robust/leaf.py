@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from harness.core.method import Deadline
-from harness.core.tolerances import RADIUS_ROUNDING
 from methods.milp.block import Free
 from methods.robust.outcome import Outcome
 from methods.robust.program import InstanceProgram, RobustProgram, next_step
@@ -35,6 +34,6 @@ class Leaf(RobustProgram):
         if answer is not None:
             radius = self.certifier.radius(answer, deadline.left)
             trace = [next_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
-            if radius >= self.settings.radius - RADIUS_ROUNDING:
+            if radius >= self.settings.radius:
                 return self.outcome(answer, factual, 0.0, trace)
         return self.outcome(start, factual, 0.0, ())

@@ -23,23 +23,27 @@ class LinearCounterpart(RobustProgram):
     def search(
         self, factual: pd.DataFrame, start: dict[str, Any] | None, budget: float, far: float, deadline: Deadline
     ) -> Outcome:
-        """The bound is of the model's own rule: a margin is kept only where the certificate asks for one."""
+        """The bound is of the model's own rule; where the certificate asks, more than rho is kept, or a margin."""
         space = self.around(factual, budget, far)
         trace, bound = list[dict[str, Any]](), 0.0
-        for margin in (0.0, self.settings.margin):
-            began = time.monotonic()
-            found, answer = self._instance(factual, space, budget, margin).settled(deadline)
-            bound = bound if margin else max(bound, limit(found, budget))
+        rho = self.settings.radius
+        for radius, margin in ((rho, 0.0), (rho + RADIUS_ROUNDING, 0.0), (rho, self.settings.margin)):
+            began, own = time.monotonic(), radius == rho and not margin
+            found, answer = self._instance(factual, space, budget, radius, margin).settled(deadline)
+            if own:
+                bound = budget if found.infeasible else max(bound, limit(found, budget))
             if answer is None:
-                return self.outcome(start, factual, bound if margin or not found.infeasible else budget, trace)
-            radius = self.certifier.radius(answer, deadline.left)
-            trace.append(next_step(1, found.objective, radius, time.monotonic() - began, 0.0))
-            if radius >= self.settings.radius - RADIUS_ROUNDING:
+                return self.outcome(start, factual, bound, trace)
+            proven = self.certifier.radius(answer, deadline.left)
+            trace.append(next_step(1, found.objective, proven, time.monotonic() - began, 0.0))
+            if proven >= rho:
                 start = answer
                 break
         return self.outcome(start, factual, bound, trace)
 
-    def _instance(self, factual: pd.DataFrame, space: Space, budget: float, margin: float) -> InstanceProgram:
+    def _instance(
+        self, factual: pd.DataFrame, space: Space, budget: float, radius: float, margin: float
+    ) -> InstanceProgram:
         instance = InstanceProgram(self, space, factual, budget)
         estimator = self.problem.classifier.estimator
         if not is_linear(estimator):
@@ -53,9 +57,7 @@ class LinearCounterpart(RobustProgram):
                 if moved[place]:
                     slope[place] = slope.get(place, 0.0) + float(weight * rate)
             dual = np.array(list(slope.values()))
-            return self.settings.radius * float(
-                np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual)
-            )
+            return radius * float(np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual))
 
         instance.require(instance.embed(np.zeros(len(self.slopes))), margin, excess)
         instance.close()

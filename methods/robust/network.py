@@ -24,7 +24,7 @@ from harness.core.inputs import Affine, by_category
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Kind
-from harness.core.tolerances import BRANCHING_GAIN, COORDINATE_TIE, LITTLE_PROGRESS, OPTIMALITY_GAP, RADIUS_ROUNDING
+from harness.core.tolerances import BRANCHING_GAIN, COORDINATE_TIE, LITTLE_PROGRESS, OPTIMALITY_GAP
 from harness.solvers.scaling import balanced
 from methods.estimators.network import dense_layers, has_hidden_units, stacked
 from methods.estimators.raw_target import raw_interval
@@ -230,7 +230,7 @@ class _Search:
         if value >= self.best.value:
             return False
         radius = network.certifier.radius(row, self.deadline.left)
-        if radius < self.ball.radius - RADIUS_ROUNDING:
+        if radius < self.ball.radius:
             return False
         self.best = Best(value, row, within, point)
         self.trace.add(int(self.scenarios.count[0]), value, radius, self.bound)

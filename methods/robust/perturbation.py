@@ -73,6 +73,7 @@ class Perturbation:
         r"""Per number, the interval in original units whose values stay valid together.
 
         For ``linf`` :math:`x_j \pm \rho R_j`; for ``l2`` the box in the ball, :math:`x_j \pm \rho R_j / \sqrt{|P|}`.
+        The ends are the last doubles within.
         """
         share = 1.0 if self.norm == "linf" else 1.0 / math.sqrt(max(len(self.columns), 1))
         region = {}
@@ -80,7 +81,9 @@ class Perturbation:
             if feature.numeric:
                 value = float(row[feature.name])
                 low, high = self.limits(feature, value)
-                region[feature.name] = max(value - share * reach, low), min(value + share * reach, high)
+                least = min(math.nextafter(value - share * reach, math.inf), value)
+                most = max(math.nextafter(value + share * reach, -math.inf), value)
+                region[feature.name] = max(least, low), min(most, high)
         return region
 
     def limits(self, feature: Feature, value: float) -> tuple[float, float]:

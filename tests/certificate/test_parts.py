@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
+from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from support.plane import SPACE, rows
 
-from harness.certificate import Ball
+from harness.certificate import Ball, Checker
 from harness.certificate.linear import Linear
 from harness.certificate.margins import family, margins, readable
 from harness.certificate.network_kernels import Layers, Program, Region, _climbed, _over_ball, _relax, bounds, forward
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import space_inputs
+from harness.core.space import Feature, Kind, Space
 from harness.core.target import Interval, Label, Probability
 from methods.robust.network_kernels import Ball as SearchedBall
 from methods.robust.network_kernels import Lines, _least_in_ball
@@ -49,6 +51,13 @@ def test_the_least_moves_that_spend_a_margin(seed: int) -> None:
             bounds=[*ends, (0.0, None)],
         )
         assert Linear._spent(pull, room, margin, "linf") == pytest.approx(greatest.fun, abs=1e-9)
+        for norm, order in (("linf", math.inf), ("l2", 2)):
+            least = Linear._spent(pull, room, margin, norm)
+            moves = Linear._worst(pull, room, least, norm)
+            assert (moves <= room).all()
+            assert np.linalg.norm(moves, order) == pytest.approx(least)
+            assert pull @ moves == pytest.approx(margin)
+            assert Linear._worst(pull, room, 10.0, norm) == pytest.approx(room)
         euclidean = minimize(
             lambda s: s @ s, share * room, jac=lambda s: 2 * s, bounds=ends, method="SLSQP", tol=1e-14,
             constraints={"type": "ineq", "fun": lambda s, margin=margin: pull @ s - margin, "jac": lambda s: pull},
@@ -57,6 +66,22 @@ def test_the_least_moves_that_spend_a_margin(seed: int) -> None:
     for norm in ("linf", "l2"):
         assert Linear._spent(pull, room, 1.001 * float(pull @ room), norm) == math.inf
         assert Linear._spent(pull, room, 0.0, norm) == 0.0
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_the_model_decides_about_a_ball_that_touches_its_threshold(norm: str) -> None:
+    """Of a number from 0 to 4, scaled, class yes where it is above a half: 0.25 and 0.75 are a quarter away from it."""
+    space = Space((Feature("x", Kind.CONTINUOUS, scale=(0.0, 4.0), bounds=(0.0, 4.0)),))
+    model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    model.coef_[:], model.intercept_[:] = 1.0, -0.5
+    judge = Classifier(model, space_inputs(space), ("no", "yes"))
+    ball = Ball.scaled(space, norm)
+    for wanted, x, proven in (("no", 1.0, True), ("yes", 3.0, False)):
+        found = Checker(space, judge, Label(wanted)).certify({"x": x}, ball, within=0.25)
+        assert found.radius == pytest.approx(0.25)
+        assert (found.radius >= 0.25) is proven
+        assert math.isinf(found.violated) is proven
+        assert Checker(space, judge, Label(wanted)).certify({"x": x}, ball, within=0.25 + 1e-9).violated <= 0.25
 
 
 def classifier(**settings: Any) -> Classifier:

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 from harness.core.explanation import Status
 from harness.library import explain, pose
@@ -76,6 +78,35 @@ def test_a_point_that_is_wrong_is_beyond_a_radius_of_0() -> None:
     objective = Robust(rho=0.0).objective(problem)
     found = objective.exceeded(problem.space, rows[["a"]].iloc[[0]], rows[["a"]].iloc[[3, 15]])
     assert found == [["radius"], []]
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "adversarial"])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_linear_model_accepts_every_corner_of_a_region(algorithm: str, norm: str) -> None:
+    """Also of numbers that are great beside their range; and the point costs what the dual norm says, or rounding."""
+    ranges = [(0.0, 1.0), (0.0, 1e-4), (-5.0, 1e-3), (1e6, 1.0), (16777216.0, 20.0)]
+    for seed, (a, b) in enumerate(itertools.product(ranges, repeat=2)):
+        rng = np.random.default_rng(seed)
+        rows = pd.DataFrame({name: low + size * rng.random(80) for name, (low, size) in zip("ab", (a, b), strict=True)})
+        scaled = (rows - rows.min()) / (rows.max() - rows.min())
+        classes = (scaled.sum(axis=1) + rng.normal(0, 0.1, 80) > 1.1).astype(int)
+        model = make_pipeline(MinMaxScaler(), LogisticRegression(C=100)).fit(rows, classes)
+        desired, rho = seed % 2, (0.05, 1e-5)[seed // 2 % 2]
+        task = pose(rows.assign(y=classes), "y", model, desired=desired)
+        person = int(np.flatnonzero(model.predict(rows) != desired)[0])
+        answer = explain(Robust(rho=rho, norm=norm, algorithm=algorithm), task, person).answers[0]
+        assert answer.status is Status.OPTIMAL
+        corners = pd.DataFrame(itertools.product(*answer.region.values()), columns=list(answer.region))
+        assert (model.predict(corners) == desired).all()
+        weights, sign = model[-1].coef_[0], 2 * desired - 1
+        dual = np.abs(weights).sum() if norm == "linf" else np.linalg.norm(weights)
+        rest, cost = abs(model.decision_function(rows.iloc[[person]])[0]) + rho * dual, 0.0
+        for name, weight in sorted(zip("ab", weights, strict=True), key=lambda pair: -abs(pair[1])):
+            end = rows[name].max() if sign * weight > 0 else rows[name].min()
+            room = abs(end - rows[name].iloc[person]) / (rows[name].max() - rows[name].min())
+            step = min(room, rest / abs(weight))
+            rest, cost = rest - abs(weight) * step, cost + step
+        assert answer.objective == pytest.approx(cost, abs=2e-6)
 
 
 @pytest.mark.parametrize("rho", [1e-9, 9e-7, -1.0, math.inf])
