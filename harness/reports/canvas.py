@@ -33,7 +33,7 @@ STYLE = {
     "axes.linewidth": 0.5, "grid.linewidth": 0.4,
     "xtick.major.width": 0.5, "ytick.major.width": 0.5, "xtick.minor.width": 0.3, "ytick.minor.width": 0.3,
     "xtick.major.size": 2.5, "ytick.major.size": 2.5, "xtick.minor.size": 1.5, "ytick.minor.size": 1.5,
-    "pdf.fonttype": 42, "svg.hashsalt": "figure",
+    "pdf.fonttype": 42, "svg.hashsalt": "figure", "text.parse_math": False,  # a $ of the data is one
 }  # fmt: skip
 
 
@@ -125,15 +125,15 @@ def whole_ticks(axis: Axes) -> None:
     axis.xaxis.set_major_locator(_matplotlib().ticker.MaxNLocator(integer=True))
 
 
-def plain_logarithmic(axis: Axes) -> None:
-    """Have a logarithmic vertical axis with plain numbers: at powers of ten, of few of these at 2 and 5 times, too."""
+def plain_logarithmic(axis: Axes, along: str = "y") -> None:
+    """Have a logarithmic axis, x or y, with plain numbers: at powers of ten, of few of these at 2 and 5 times, too."""
     ticker = _matplotlib().ticker
-    axis.set_yscale("log")
-    axis.margins(y=0.25)
-    low, high = axis.get_ylim()
-    axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0,) if high > 1e3 * low else (1.0, 2.0, 5.0)))
-    axis.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-    axis.yaxis.set_minor_formatter(ticker.NullFormatter())
+    axis.set(**{f"{along}scale": "log"})
+    low, high = getattr(axis, f"get_{along}lim")()
+    numbers = getattr(axis, f"{along}axis")
+    numbers.set_major_locator(ticker.LogLocator(subs=(1.0,) if high > 1e3 * low else (1.0, 2.0, 5.0)))
+    numbers.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    numbers.set_minor_formatter(ticker.NullFormatter())
 
 
 def shades(colour: str) -> Colormap:

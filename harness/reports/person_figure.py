@@ -240,4 +240,4 @@ def _lines(text: str, width: float) -> list[str]:
 def _write(axis: Axes, x: float, y: float, lines: Sequence[str], **look: Any) -> None:
     """Lines of text below each other, the first at ``y``."""
     for number, line in enumerate(lines):
-        axis.text(x, y + number * LINE, line.replace("$", r"\$"), **{"va": "top", "fontsize": SMALL, **look})
+        axis.text(x, y + number * LINE, line, **{"va": "top", "fontsize": SMALL, **look})

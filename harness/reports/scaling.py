@@ -174,6 +174,7 @@ def _panel(axis: Axes, table: pd.DataFrame, measure: str, looks: dict[str, dict[
     if measure == "proven":
         axis.set_ylim(-0.04, 1.04)
     else:
+        axis.margins(y=0.25)
         plain_logarithmic(axis)
     for place, (text, colour) in enumerate(powers):
         axis.text(

@@ -35,7 +35,7 @@ from harness.evaluation.contest import Contest, Criterion, Standing, contests
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import Better
 from harness.evaluation.study import SCORES, Study, read_scores
-from harness.reports import canvas
+from harness.reports import canvas, markup
 from harness.reports.page import against, charts, elements, figures, page
 from harness.reports.page.which import _recommended, beside, how, places, recommendations
 from metrics import _example as loans
@@ -273,7 +273,7 @@ def test_processor_seconds_say_of_how_many_questions_they_are(tmp_path: Path) ->
 
 
 def test_numbers_have_three_decimals() -> None:
-    assert (elements.figure(0.0274), elements.figure(NAN)) == ("0.027", "–")
+    assert (markup.figure(0.0274), markup.figure(NAN)) == ("0.027", "–")
 
 
 def test_a_method_has_one_look_everywhere(text: str, folder: Path) -> None:
@@ -528,6 +528,25 @@ def test_one_person_is_told_what_is_wrong() -> None:
         "b",
         "c, not permitted",
     ]
+
+
+def test_dollars_of_data_are_no_formula(tmp_path: Path) -> None:
+    """Two of them in a category, which Matplotlib would read as one, or stop at; the same of a method's name."""
+    prices = ("$10% to $20%", "$5k_$9k")
+    feature, name = Feature("price", "ordinal", prices), "a ($x^$)"
+    with canvas.column_style():
+        drawn = charts.strip(
+            pd.Series({"price": prices[0]}, name=1), {name: {"price": prices[1]}}, [feature], charts.look([name])
+        )
+        canvas.save_one(drawn, tmp_path / "strip.png", "strip")
+    texts = [text for text in drawn.findobj(Text) if "$" in text.get_text()]
+    assert {text.get_text() for text in texts} >= {charts._cut(prices[0]), prices[1], name}
+    assert not any(text.get_parse_math() for text in texts)
+
+
+def test_a_small_number_is_told_with_and_without_an_interval() -> None:
+    assert elements.interval(statistics.Estimate(0.0004, NAN, NAN, 1)) == "0.0004"
+    assert elements.interval(statistics.Estimate(0.0004, 0.0001, 0.0012, 9)).startswith("0.0004 ")
 
 
 def test_a_task_without_a_rival_is_won_by_nobody() -> None:

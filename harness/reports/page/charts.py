@@ -18,7 +18,7 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import LEVEL, posthocs
 from harness.evaluation.study import Study
-from harness.reports.canvas import COLOURS, COLUMN, GREY, SMALL, add_rectangle, blank, legend_below
+from harness.reports.canvas import COLOURS, COLUMN, GREY, SMALL, add_rectangle, blank, legend_below, plain_logarithmic
 from harness.reports.markup import ARROWS
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def profile(study: Study, found: Sequence[Contest]) -> Figure:
             style = {key: looks[name][key] for key in ("color", "linestyle")}
             label_of = _wrapped(name)
             axis.step(np.append(known, end), np.append(steps, last), where="post", label=label_of, **style)
-        axis.set_xscale("log")
+        plain_logarithmic(axis, "x")
         axis.set_xlabel(label)
         axis.set_ylabel("share of questions")
         axis.set_ylim(0, 1.02)

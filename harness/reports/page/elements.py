@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from harness.evaluation.statistics import Estimate
 from harness.reports.canvas import outline
-from harness.reports.markup import UNESCAPED, digits, figure
+from harness.reports.markup import UNESCAPED, digits
 from harness.reports.page.charts import look
 
 MANY = 12  # columns of a table that is set smaller
@@ -149,6 +149,6 @@ def count(value: float) -> str:
 def interval(estimate: Estimate) -> Markup:
     """A number with its interval, ``0.93 (0.80 to 0.98)``, which breaks into two lines before the brackets alone."""
     if math.isnan(estimate.low):
-        return Markup(figure(estimate.value))
+        return Markup(digits(estimate.value))
     text = f"({digits(estimate.low)} to {digits(estimate.high)})"
     return Markup('{} <span class="ci">{}</span>').format(digits(estimate.value), text)
