@@ -15,6 +15,7 @@ from support.tables import GRANTED, cells, started
 
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.target import Label
+from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.papers.robust import CLAIMS, TABLES, tables
 from harness.reports import reproduction
 from harness.reports.markup import DASH
@@ -52,9 +53,10 @@ def test_runs_that_stopped_early_are_left_out_of_means(made: Made) -> None:
     """By the time limit, with a region or without one: of the first two alone are the mean seconds and iterations."""
     rows = [timed(1.0, 2, 0.5), timed(3.0, 4, 0.7), timed(60.0, 90, 0.9, late=True), timed(50.0, 80, None)]
     run = made(GRANTED, GRANTED, GRANTED, None, rows=rows, options=SMALL)
+    put_regions(run, HOLDS, BROKEN, HOLDS, None)
     assert tables.statistics_of(run) == pytest.approx(
-        {"median": 26.5, "worst": 60.0, "mean": 2.0, "iterations": 2.0, "distance": 0.7, "proven": 2, "certified": 3,
-         "stopped": 2, "asked": 4}
+        {"median": 26.5, "worst": 60.0, "mean": 2.0, "iterations": 2.0, "distance": 0.7, "proven": 2, "answered": 3,
+         "certified": 2, "stopped": 2, "asked": 4}
     )  # fmt: skip
 
 
@@ -86,6 +88,12 @@ def runs(made: Made, **asked: list[dict[str, Any]]) -> list[StoredRun]:
              options={"algorithm": kind, "norm": "linf", "rho": 0.01})
         for kind, rows in asked.items()
     ]  # fmt: skip
+
+
+def put_regions(run: StoredRun, *regions: str | None) -> None:
+    """Have the checker say this of the regions of a run's answers."""
+    verdicts = zip(run.verdicts(), regions, strict=True)
+    run.put_verdicts([verdict | ({"region": region} if region else {}) for verdict, region in verdicts])
 
 
 def compared(found: list[StoredRun]) -> pd.DataFrame:
@@ -146,8 +154,8 @@ def test_robust_is_certified_for_the_whole_radius(made: Made) -> None:
     """Granted are incomes above 50: 61 stands a ball of .1, 56 (.06) does not, 40 is not valid, one is missing."""
     rows = [{**GRANTED, "income": income} for income in (61.0, 56.0, 40.0)]
     run = made(*rows, None)
-    assert tables.shares(run, RADIUS) == (0.25, 0.5, 0.75)
-    assert tables.shares(run, 0.05) == (0.5, 0.5, 0.75)
+    assert tables.shares(run, RADIUS) == (0.25, 0.5, 0.75, 4)
+    assert tables.shares(run, 0.05) == (0.5, 0.5, 0.75, 4)
 
 
 def test_each_answer_is_held_against_what_was_wanted_for_its_person(tmp_path: Path) -> None:
@@ -158,7 +166,7 @@ def test_each_answer_is_held_against_what_was_wanted_for_its_person(tmp_path: Pa
     run.start(meta, loans.SPACE, loans.problem.classifier, wanted, None, people)
     points = ({**GRANTED, "income": income} for income in (61.0, 39.0))
     run.append(answer_row(person, 1, Answer(Status.FOUND, point)) for person, point in enumerate(points))
-    assert tables.shares(run, RADIUS) == (1.0, 1.0, 1.0)
+    assert tables.shares(run, RADIUS) == (1.0, 1.0, 1.0, 2)
 
 
 def test_table_3_has_shares_of_both_methods(made: Made) -> None:
@@ -227,15 +235,20 @@ def test_one_leaf_is_faster_and_nowhere_nearer(
     seconds: tuple[float, float], distances: tuple[float, float], holds: bool
 ) -> None:
     """Algorithm 1 takes 2 s, the optimum is at 1.5, in both rows; all factuals are answered."""
-    line = {"leaf_certified": 5, "leaf_asked": 5, "ours_certified": 5, "ours_asked": 5}
-    line |= {"paper_algorithm_common": 2.0, "ours_distance": 1.5}
+    line = {f"{who}_{what}": 20 for who in ("leaf", "ours") for what in ("answered", "asked")}
+    line |= {"paper_algorithm_common": 2.0, "paper_algorithm_asked": 20, "ours_distance": 1.5}
     lines = [line | {"leaf_common": s, "leaf_distance": d} for s, d in zip(seconds, distances, strict=True)]
     tables_of = {"robust_table1": pd.DataFrame(lines[:1]), "robust_table2": pd.DataFrame(lines[1:])}
     found = CLAIMS["robust_leaf"].decide(tables_of)
     assert found.holds is holds
     assert found.text.endswith("of 2 rows")
-    fewer = tables_of | {"robust_table2": tables_of["robust_table2"].assign(leaf_asked=4, leaf_certified=4)}
+    assert found.settings == 2
+    fewer = tables_of | {"robust_table2": tables_of["robust_table2"].assign(leaf_asked=4, leaf_answered=4)}
     assert CLAIMS["robust_leaf"].decide(fewer).settings == 1  # of other factuals
+    fewer = tables_of | {"robust_table2": tables_of["robust_table2"].assign(paper_algorithm_asked=5)}
+    found = CLAIMS["robust_leaf"].decide(fewer)
+    assert found.settings == 1
+    assert found.text.endswith("of 2 rows, of 5 people or more where the paper has 20")
 
 
 def test_two_algorithms_are_timed_on_the_same_people(made: Made) -> None:
@@ -250,7 +263,9 @@ def test_a_row_of_table_1_is_printed_with_all_algorithms(made: Made) -> None:
     """Two of ours, one of them proven in time, and three of the paper's, of which one stopped, at a published place."""
     ours = [timed(0.25, 0), timed(0.75, 0, late=True)]
     paper = [timed(2.0, 5), timed(4.0, 8), timed(60.0, 9, late=True)]
-    text, lines = TABLES["robust_table1"].build(runs(made, auto=ours, adversarial=paper, leaf=[timed(0.1, 0)]))
+    found = runs(made, auto=ours, adversarial=paper, leaf=[timed(0.1, 0)])
+    put_regions(found[0], UNCHECKED, HOLDS)
+    text, lines = TABLES["robust_table1"].build(found)
     head, row = cells(text)
     known = tables.published("robust_tables1_2.csv", 1)
     place = known["rho"].eq(0.01) & known["dataset"].eq("banknote") & known["spec"].eq("# est.: 5")
@@ -260,7 +275,7 @@ def test_a_row_of_table_1_is_printed_with_all_algorithms(made: Made) -> None:
         "iterations": f"{line['iterations']:.2f}", "early stops of 20": f"{line['early_stops_of_20']:.0f}",
     }  # fmt: skip
     assert list(zip(head[6:], row[6:], strict=True)) == [
-        ("ours median s", "0.500"), ("max s", "0.750"), ("proven", "1/2"), ("regions", "2/2"),
+        ("ours median s", "0.500"), ("max s", "0.750"), ("proven", "1/2"), ("regions", "1/2"),
         ("Algorithm 1: s", "3.00"), ("iterations", "5.50"), ("early stops", "1/3"),
     ]  # fmt: skip
     assert text.splitlines()[1] == "| " + " | ".join([":---"] * 3 + ["---"] * 10) + " |"
@@ -273,14 +288,14 @@ def test_a_run_without_rows_has_no_statistics(made: Made) -> None:
     """Nor any that needs a region where there is none."""
     alone = tables.statistics_of(made(None, rows=[timed(5.0, 3, None) | {"status": "UNSUPPORTED"}]))
     assert (alone["median"], alone["worst"], alone["stopped"]) == (5.0, 5.0, 1.0)
-    assert (alone["certified"], alone["proven"]) == (0.0, 0.0)
+    assert (alone["answered"], alone["certified"], alone["proven"]) == (0.0, 0.0, 0.0)
     assert np.isnan([alone["mean"], alone["iterations"], alone["distance"]]).all()
     run = made(None)
     (run.path / "rows.jsonl").write_text("")
     nothing = tables.statistics_of(run)
     assert np.isnan([nothing[name] for name in ("median", "worst", "mean", "iterations", "distance")]).all()
-    assert [nothing[name] for name in ("proven", "certified", "stopped", "asked")] == [0.0] * 4
-    assert tables.shares(run, RADIUS) == (0.0, 0.0, 0.0)
+    assert [nothing[name] for name in ("proven", "answered", "certified", "stopped", "asked")] == [0.0] * 5
+    assert tables.shares(run, RADIUS) == (0.0, 0.0, 0.0, 0)
 
 
 def test_only_first_counterfactuals_count(made: Made) -> None:
@@ -290,7 +305,7 @@ def test_only_first_counterfactuals_count(made: Made) -> None:
     run.update(n_counterfactuals=2)
     found = tables.statistics_of(run)
     assert (found["asked"], found["worst"], found["iterations"]) == (1.0, 1.0, 1.0)
-    assert tables.shares(run, RADIUS) == (1.0, 1.0, 1.0)
+    assert tables.shares(run, RADIUS) == (1.0, 1.0, 1.0, 1)
 
 
 def test_table_3_is_printed_and_compared(made: Made) -> None:
@@ -331,7 +346,8 @@ def test_the_rival_falls_short_in_most_rows_or_in_one(short: int, holds: tuple[b
     """Of eight rows, four of them of Ionosphere, and a ninth that was not run; of ours just as many are not valid."""
     shares = [0.9] * short + [1.0] * (8 - short)
     measures = {f"ours_dominguez_olmedo_{name}": [*shares, None] for name in ("robustness", "validity")}
-    ours = {"ours_validity": [*shares, None], "ours_answered": [1.0] * 8 + [None]}
+    ours = {"ours_validity": [*shares, None], "ours_answered": [1.0] * 8 + [None], "ours_asked": 10}
+    ours["ours_dominguez_olmedo_asked"] = 10
     names = {"dataset": ["ionosphere"] * 4 + ["banknote"] * 5}
     numbers = {"robust_table3": pd.DataFrame(names | measures | ours)}
     found = [CLAIMS[name].decide(numbers) for name in ("robust_rival", "robust_invalid", "robust_valid")]
@@ -356,7 +372,7 @@ def test_most_models_have_to_take_more(second: list[float | None], holds: bool, 
     lines = [
         {"table": table, "dataset": "d", "model": "rf", "spec": str(spec), "rho": rho}
         | {f"paper_algorithm_{name}": value for name in ("mean", "iterations")}
-        | {"paper_algorithm_stopped": 0.0}
+        | {"paper_algorithm_stopped": 0.0, "paper_algorithm_asked": 20}
         for spec, later in enumerate(second)
         for table, rho, value in ((1, 0.01, 4.0), (1, 0.05, later), (2, 0.01, later))
     ]
@@ -365,5 +381,11 @@ def test_most_models_have_to_take_more(second: list[float | None], holds: bool, 
     for name in ("robust_larger", "robust_ball"):
         found = CLAIMS[name].decide(numbers)
         assert (found.holds, found.text, found.settings) == (holds, text, int(text.split()[-2]))
+        few = {
+            table: rows.assign(paper_algorithm_asked=[5, *[20] * (len(rows) - 1)]) for table, rows in numbers.items()
+        }
+        found = CLAIMS[name].decide(few)
+        assert (found.holds, found.settings) == (holds, int(text.split()[-2]) - 1)
+        assert found.text == f"{text}, of 5 people or more where the paper has 20"
     alone = CLAIMS["robust_ball"].decide({"robust_table1": numbers["robust_table1"]})
     assert (alone.holds, alone.settings) == (False, 0)

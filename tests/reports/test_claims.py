@@ -180,7 +180,10 @@ def test_the_authors_own_models_decide_where_they_were_run() -> None:
 def test_validity_is_that_of_all_tables(validity: float, word: str) -> None:
     """Four rows of Table 2 and 20 of Table 3; of the authors' models the one that is measured, not the assigned one."""
     second = long(
-        "validity", {(f"d{n}", "CE-OCL"): validity if n == 3 else 1.0 for n in range(4)}, ("dataset", "method")
+        "validity",
+        {(f"d{n}", "CE-OCL"): validity if n == 3 else 1.0 for n in range(4)},
+        ("dataset", "method"),
+        factuals=30,
     )
     third = table_3("validity", {"CE-OCL": 1.0}, {"CE-OCL": 1.0}, 30)
     numbers = {"ce_ocl_table2": second, "ce_ocl_table3": third}
@@ -336,13 +339,14 @@ def test_growing_spheres_on_lsvt(near: float, share: float, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "distance", "certified", "word"),
+    ("seconds", "distance", "answered", "word"),
     [(1.0, 2.0, 20, HOLDS), (3.0, 2.0, 20, FAILS), (1.0, 0.9, 20, FAILS), (1.0, 2.0, 19, OPEN)],
     ids=["holds", "slower", "nearer", "other factuals"],
 )
-def test_the_leaf_heuristic(seconds: float, distance: float, certified: int, word: str) -> None:
-    line = {"leaf_common": seconds, "leaf_distance": distance, "leaf_certified": certified, "leaf_asked": 20}
-    line |= {"paper_algorithm_common": 2.0, "ours_distance": 1.0, "ours_certified": 20, "ours_asked": 20}
+def test_the_leaf_heuristic(seconds: float, distance: float, answered: int, word: str) -> None:
+    line = {"leaf_common": seconds, "leaf_distance": distance, "leaf_answered": answered, "leaf_asked": 20}
+    line |= {"paper_algorithm_common": 2.0, "paper_algorithm_asked": 20}
+    line |= {"ours_distance": 1.0, "ours_answered": 20, "ours_asked": 20}
     assert decided(CLAIMS["robust_leaf"], {"robust_table1": pd.DataFrame([line] * 78)})[0] == word
     assert decided(CLAIMS["robust_leaf"], {"robust_table1": pd.DataFrame([line] * 77)})[0] == OPEN
 
@@ -361,7 +365,8 @@ def test_robustness_beside_the_rival(robust: float, valid: float, own: float, wo
     Of the rival nothing is decided: what was run is another implementation of it.
     """
     rows = [{"ours_validity": own, "ours_dominguez_olmedo_robustness": robust, "ours_dominguez_olmedo_validity": valid}]
-    frame = pd.DataFrame(rows * 8).assign(ours_answered=1.0, dataset=["ionosphere"] * 4 + ["banknote"] * 4)
+    asked = {"ours_answered": 1.0, "ours_asked": 10, "ours_dominguez_olmedo_asked": 10}
+    frame = pd.DataFrame(rows * 8).assign(**asked, dataset=["ionosphere"] * 4 + ["banknote"] * 4)
     names = ("robust_valid", "robust_rival", "robust_invalid")
     numbers = {"robust_table3": frame}
     assert decided(CLAIMS["robust_valid"], numbers)[0] == words[0]
@@ -383,6 +388,7 @@ def test_robustness_beside_the_rival(robust: float, valid: float, own: float, wo
 def test_no_answer_in_time_is_no_invalid_one(answered: float, expected: tuple[str, str]) -> None:
     """Seven rows are all valid; in the eighth 90 % of those asked got a valid answer, and some of the rest none."""
     rows = [{"ours_validity": 1.0, "ours_answered": 1.0}] * 7 + [{"ours_validity": 0.9, "ours_answered": answered}]
+    rows = [row | {"ours_asked": 10} for row in rows]
     word, text = expected
     why = ": what the model refuses is not returned"
     assert decided(CLAIMS["robust_valid"], {"robust_table3": pd.DataFrame(rows)}) == (word, text + why)
@@ -397,6 +403,7 @@ def test_what_makes_algorithm_1_slower(more: float, word: str) -> None:
             "paper_algorithm_mean": more if rho > 0.01 else 4.0,
             "paper_algorithm_iterations": more if table > 1 else 4.0,
             "paper_algorithm_stopped": 0.0,
+            "paper_algorithm_asked": 20,
         }
         for table in (1, 2)
         for spec in range(54)
@@ -418,7 +425,7 @@ def test_means_of_those_whom_the_clock_left_say_nothing_of_algorithm_1() -> None
     for name, along in (("robust_larger", "rho"), ("robust_ball", "table")):
         lines = [
             {"table": 1, "rho": 0.01, "dataset": "d", "model": model, "spec": "5", along: place + 1}
-            | dict(zip(columns, values, strict=True))
+            | dict(zip(columns, values, strict=True), paper_algorithm_asked=20)
             for (model, place), values in kept.items()
         ]
         found = CLAIMS[name].decide({"robust_table1": pd.DataFrame(lines)})
