@@ -45,7 +45,7 @@ def write(run: StoredRun, divide: Sequence[str]) -> str:
         for point, values in enumerate(line["points"]):
             members = factuals.loc[[factual for factual in factuals.index if point_of.get(factual) == point]]
             sentences.append(explanation_text(point, members, values, line["changed"][point], run.space.features))
-        sentences += _without(line, point_of)
+        sentences += _without(line, point_of, verdicts)
         bad = Counter(verdicts[factual] for factual in factuals.index if verdicts[factual] not in {ACCEPTED, "none"})
         sentences += [_wrapped(f"The checker found {counted(bad)}.")] if bad else []
         sentences += [_division(name, factuals, point_of, line["points"]) for name in divide if name in factuals]
@@ -93,8 +93,8 @@ def explanation_text(
     )
 
 
-def _without(line: Mapping[str, Any], point_of: Mapping[Any, int]) -> list[str]:
-    lost = line["uncoverable"]
+def _without(line: Mapping[str, Any], point_of: Mapping[Any, int], verdicts: Mapping[Any, str]) -> list[str]:
+    lost = [factual for factual in line["uncoverable"] if verdicts[factual] == "none"]
     left = [factual for factual in line["factuals"] if factual not in point_of and factual not in lost]
     sentences = []
     if lost:

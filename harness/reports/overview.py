@@ -104,8 +104,8 @@ def _compared(numbers: Numbers, task: str) -> Tabular:
 def _estimate(mean: Estimate | None, interval: bool) -> str:
     if mean is None or math.isnan(mean.value):
         return DASH
-    low, high = (number(end, 3) for end in (mean.low, mean.high))
-    return number(mean.value, 3) + (f" [{low}, {high}]" if interval and not math.isnan(mean.low) else "")
+    low, high = (digits(end) for end in (mean.low, mean.high))
+    return digits(mean.value) + (f" [{low}, {high}]" if interval and not math.isnan(mean.low) else "")
 
 
 def _caption(numbers: Numbers, task: str, contests: Sequence[Contest], alone: bool) -> list[str]:

@@ -131,6 +131,16 @@ def test_who_shares_an_explanation_is_not_without_one() -> None:
     assert men[:4] == ["m", "1", "1", "0"]
 
 
+def test_who_could_be_served_is_not_proven_uncoverable() -> None:
+    """5 is served; 6 is uncoverable; of 7 the checker found otherwise; 8 was left."""
+    line = {"factuals": [5, 6, 7, 8], "uncoverable": [6, 7], "points": [{}]}
+    verdicts = {5: "accepted", 6: "none", 7: "worse than claimed", 8: "none"}
+    assert groups._without(line, {5: 0}, verdicts) == [
+        "Uncoverable, proven: 1 factual (6).",
+        "Without an explanation: 2 factuals (7, 8).",
+    ]
+
+
 def test_a_group_is_divided_by_what_is_missing_too() -> None:
     people = pd.DataFrame({"age": [1.0, math.nan, math.nan], "job": ["a", "b", "c"]}, index=[5, 6, 7])
     text = groups._division("age", people, {6: 0}, [{"age": math.nan, "job": "a"}])

@@ -322,6 +322,13 @@ def test_further_metrics_say_once_which_way_is_better() -> None:
     ]
 
 
+def test_a_metric_of_ones_own_for_a_criterion_is_told_as_it_tells() -> None:
+    """In place of Gower's distance, which is told in words of its own."""
+    numbers: Any = SimpleNamespace(metrics={cost.name: cost})
+    assert meaning(numbers, Criterion("proximity", cost.name, "lower")).startswith("Mean sum of the scaled changes")
+    assert meaning(numbers, Criterion("proximity", "distance/gower", "lower")).startswith("Gower distance")
+
+
 def test_the_best_mean_of_a_task_is_marked(tmp_path: Path) -> None:
     """From an income of 30 to 80 is .5, over five features .1; from an age of 30 to 50 is as much again."""
     near = {**MEMBER, "member": "no", "income": 80.0}

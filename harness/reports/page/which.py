@@ -16,11 +16,15 @@ from harness.reports.page.elements import Column, Names, interval, table
 from harness.reports.stored import measured
 
 MEANINGS = {
-    "proximity": "Gower distance of the nearest accepted counterfactual",
-    "sparsity": "number of features that the nearest accepted counterfactual changes",
-    "plausibility": "share of the training rows near the nearest accepted counterfactual that are predicted as desired",
-    "robustness": "share of noisy copies of the nearest accepted counterfactual that are no longer valid",
-    "diversity": "mean pairwise Gower distance, where as many were accepted as asked for",
+    "distance/gower": "Gower distance of the nearest accepted counterfactual",
+    "distance/l0": "number of features that the nearest accepted counterfactual changes",
+    "plausibility/ynn": (
+        "share of the training rows near the nearest accepted counterfactual that are predicted as desired"
+    ),
+    "robustness/invalidation_rate": (
+        "share of noisy copies of the nearest accepted counterfactual that are no longer valid"
+    ),
+    "diversity/pairwise_gower": "mean pairwise Gower distance, where as many were accepted as asked for",
     SECONDS: "to the last answer of a question",
 }
 COLUMNS = (Column("place"), Column("methods"))
@@ -156,6 +160,6 @@ def how(standing: Standing) -> str:
 
 def meaning(numbers: Numbers, criterion: Criterion) -> str:
     """What a criterion measures; of a metric that is none of the five, the first line of its docstring, or its name."""
-    if criterion.name in MEANINGS:
-        return MEANINGS[criterion.name]
+    if criterion.metric in MEANINGS:
+        return MEANINGS[criterion.metric]
     return f"{measured(numbers.metrics[criterion.metric])}; of the nearest accepted counterfactual"

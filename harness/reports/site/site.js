@@ -230,10 +230,10 @@ const site = (() => {
       { text: "place", cell: (line) => (line.few ? "answers too few" : line.place) },
       { text: "rank", number: true, note: "0 best, 1 last", cell: (line) => [interval(line.rank), line.rank[0] ?? ""] },
     ];
-    if (single) {
+    if (single && ranked.lines.length) {
       const mean = ({ mean, best }) => (mean ? [best ? element("b", {}, interval(mean)) : interval(mean), mean[0]] : "–");
       columns.push({ text: "common mean", number: true, note: ranked.enough ? `n = ${ranked.n}` : `n = ${ranked.n ?? 0}, too few`, cell: mean });
-    } else {
+    } else if (!single) {
       const partly = (line) => ranked.tasks > 0 && line.ranked < line.took;
       const tasks = (line) => [line.took, partly(line) ? `rank in ${line.ranked}` : "", line.blocks].filter(Boolean).join(", ");
       columns.push({ text: "tasks", number: true, cell: (line) => [tasks(line), partly(line) ? line.ranked : line.took] });
