@@ -51,8 +51,8 @@ def _library() -> ModuleType:
 class TreeCf:
     r"""Closest point :math:`\min_x \|x - \hat x\|_1 + \alpha \|x - \hat x\|_0` of the wanted class, by treecf [1]_.
 
-    Its constraints: the sum of leaf values lies above the raw threshold for class 1, at or below it for class 0, and
-    each feature keeps to what it may become.
+    Its constraints: the sum of leaf values lies above the raw threshold for class 1, at or below it for class 0 (of
+    gradient boosting at or above it, and below), and each feature keeps to what it may become.
 
     The library searches; this class translates, of fewer models than the library reads itself (histogram boosting,
     XGBoost, LightGBM and CatBoost too). Its parser reads the fitted estimator (a single tree as a forest of
@@ -211,10 +211,14 @@ class _Explainer:
         return self.built[constraints]
 
     def _target(self) -> treecf.Target:
-        target, threshold = _library().Target, self.problem.classifier.raw_threshold
+        """The scores of the wanted class; at the threshold gradient boosting says 1, other models 0."""
+        classifier, target = self.problem.classifier, _library().Target
+        threshold = classifier.raw_threshold
+        above, below = (float(np.nextafter(threshold, end)) for end in (math.inf, -math.inf))
+        closed = classifier.threshold is None and isinstance(classifier.estimator, GradientBoostingClassifier)
         if self.wanted == 1:
-            return target.raw(op=">=", value=float(np.nextafter(threshold, math.inf)))
-        return target.raw(op="<=", value=threshold)
+            return target.raw(op=">=", value=threshold if closed else above)
+        return target.raw(op="<=", value=below if closed else threshold)
 
 
 def _still(frozen: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from harness.evaluation.checker import permitted
+from harness.library import explain, pose
 from harness.models.train import train
 from harness.models.votes import VotingForestClassifier
 from methods.ce_ocl import CeOcl
@@ -98,6 +99,18 @@ def test_the_optimum_is_that_of_brute_force(model: str, wanted: str, alpha: floa
         assert answer.objective == pytest.approx(optimum, abs=1e-9)
         assert answer.row is not None
         assert problem.valid(SPACE.frame([answer.row]))[0]
+
+
+@library
+def test_boosting_whose_score_is_at_the_threshold_says_1() -> None:
+    """Of a leaf where as many are of either class, with no start value: it is 0; one above it is needed nowhere."""
+    rows = pd.DataFrame({"a": np.repeat([0.0, 1.0], 10), "y": [0] * 10 + [0, 1] * 5})
+    model = GradientBoostingClassifier(init="zero", n_estimators=1, max_depth=1).fit(rows[["a"]], rows["y"])
+    assert model.decision_function(pd.DataFrame({"a": [1.0]}))[0] == 0.0
+    for wanted, person, end in ((1, 0, 1.0), (0, 10, 0.0)):
+        answer = explain(TreeCf(0.0), pose(rows, "y", model, desired=wanted), person).answers[0]
+        assert (answer.status, answer.objective) == (Status.OPTIMAL, 1.0)
+        assert answer.row == {"a": end}
 
 
 @library
