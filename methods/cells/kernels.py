@@ -906,7 +906,7 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None, addi
     end = counters[WORK] + effort
     tried, paid = 0, 0  # looks at what changes gain together, and those that told something
     while counters[HEAP]:
-        upper[1] = min(keys[heap[0]], upper[0])
+        upper[1] = min(max(upper[1], keys[heap[0]]), upper[0])  # a program may have proven more
         if upper[1] >= upper[0] - COST_TIE:
             break
         if counters[WORK] > end:
