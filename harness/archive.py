@@ -25,6 +25,7 @@ from harness.store.archive import (
     answers_of,
     folder_of,
     has_answers,
+    named,
     pack,
     unpack,
     unpacked_anew,
@@ -94,14 +95,14 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _pack(options: argparse.Namespace) -> int:
-    folder = options.folder
+    folder = named(options.folder)
     if not has_answers(folder / ANSWERS):
         raise HarnessError(f"there are no stored answers in {folder}; give the folder of a study, as results/compas.")
-    file = _named(options.file or folder.parent / ARCHIVES / f"{folder.resolve().name}{SUFFIX}")
+    file = _named(options.file or folder.parent / ARCHIVES / f"{folder.name}{SUFFIX}")
     runs = {path.parent.name: path.parent for path in folder.glob(f"{ANSWERS}/*/cell.json")}
     if not options.replace:
         merging.spare(file, (StoredRun(path).meta for path in runs.values()))
-    pack(folder.resolve().name, runs, (folder / "sweeps").glob("*"), file)
+    pack(folder.name, runs, (folder / "sweeps").glob("*"), file)
     print(f"{file}: {len(runs)} runs, {file.stat().st_size / 1e6:.2f} MB")
     return 0
 

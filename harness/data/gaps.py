@@ -151,11 +151,10 @@ def gaps_of(missing: Any, entries: Mapping[str, Mapping[str, Any]]) -> dict[str,
     }
 
 
-def summary(name: str, told: Sequence[str], dropped: Mapping[str, int], rows: int) -> str | None:
+def summary(name: str, filled: Sequence[str], kept: Sequence[str], dropped: Mapping[str, int], rows: int) -> str | None:
     """What became of missing cells in one line; None where there were none."""
-    filled = [text for text in told if " keeps " not in text]
     parts = [f"filled {', '.join(filled)} (by the training rows)"] if filled else []
-    parts += [text for text in told if text not in filled]
+    parts += kept
     if rows:
         columns = ", ".join(f"{feature} {count:,}" for feature, count in dropped.items())
         parts.append(f"dropped {rows:,} row{'s' * (rows > 1)} (missing: {columns})")

@@ -91,8 +91,11 @@ def load_dataset(
     notices += [f"{name}: {notice}" for notice in check(space, causality)]
     for notice in notices:
         warn(logger, notice)
-    told = [gaps[feature].message(whole.count, whole.filler) for feature, whole in fills.items() if whole.count]
-    for line in filter(None, (summary(name, told, *lost), of_ends)):
+    told = {key: gaps[key].message(whole.count, whole.filler) for key, whole in fills.items() if whole.count}
+    filled, kept = (
+        [text for key, text in told.items() if (fills[key].filler is None) is stays] for stays in (False, True)
+    )
+    for line in filter(None, (summary(name, filled, kept, *lost), of_ends)):
         warn(logger, line)
         notices.append(line)
     for feature in space.gaps if any(causality.values()) else ():

@@ -14,6 +14,7 @@ import pandas as pd
 from harness.core.errors import DatasetError, choices
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Method
+from harness.core.notation import MOST
 from harness.core.objective import Objective
 from harness.core.wording import SATISFIED, target_text
 from harness.execution.contract import refused
@@ -152,7 +153,7 @@ def groups(task: Task, by: bool | str) -> dict[str, pd.DataFrame]:
     names = []
     values = [None] * len(factuals) if by is True else factuals[by].tolist()
     for index, value in zip(factuals.index, values, strict=True):
-        name = EVERYBODY if by is True else f"{by}={space[by].text(value)}"
+        name = EVERYBODY if by is True else f"{by}={space[by].text(value, MOST)}"
         names.append(f"{name}, wanted {target_text(task.targets[index])}" if several else name)
     return {str(name): group for name, group in factuals.groupby(np.array(names, dtype=object), sort=True)}
 

@@ -127,6 +127,8 @@ class Worker:
         Its process.
     """
 
+    _unread: Fitted | None = None  # what it said of a question that it could not receive
+
     def __init__(self, started: Started) -> None:
         self.process, self.connection, self.started = started
         self.problem: Problem | None = None
@@ -164,16 +166,22 @@ class Worker:
         return reply or GroupReply(None, *self._silent(limits))
 
     def _question(self, request: ExplainRequest | GroupRequest, limits: Limits) -> Any:
-        """The reply to a question, or None; a worker that says that it was its last is killed, too."""
+        """The reply to a question, or None; a worker that says that it was its last, or has read none, is killed."""
         reply = self._exchange(request, limits.time + limits.grace)
-        if reply is not None and reply.last:
+        if isinstance(reply, Fitted):
+            self._unread = reply
+        if reply is not None and (self._unread or reply.last):
             self.kill()
-        return reply
+        return None if self._unread else reply
 
     def _silent(self, limits: Limits) -> tuple[float, Status, Reason, str]:
         """What became of a worker that did not answer: seconds, status, reason and a sentence."""
         if self._hung:
             return limits.time, Status.GAVE_UP, Reason.TIME_LIMIT, f"no answer within {limits.time:g} s"
+        if self._unread is not None:
+            why = f"the worker process could not read the question: {self._unread.fault}"
+            ended = Status.GAVE_UP if self._unread.reason is Reason.MEMORY else Status.FAILED
+            return 0.0, ended, self._unread.reason, why
         return 0.0, Status.FAILED, Reason.CRASH, f"the worker process ended with code {self.process.wait()}"
 
     def _exchange(self, message: Any, limit: float) -> Any:

@@ -48,8 +48,9 @@ def serve(connection: Connection) -> None:
             message = connection.recv()
         except (EOFError, OSError):
             return
-        except Exception:
-            connection.send(Fitted(cpu_seconds=processor_seconds(), fault=traceback.format_exc()))
+        except Exception as fault:
+            reason = Reason.MEMORY if isinstance(fault, MemoryError) else Reason.CRASH
+            connection.send(Fitted(cpu_seconds=processor_seconds(), fault=traceback.format_exc(), reason=reason))
             continue
         if isinstance(message, FitRequest):
             explainer = None  # frees the last one's memory before the next is built
@@ -183,8 +184,11 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
 
 
 def _limit_memory(gibibytes: float | None) -> None:
-    limit = resource.RLIM_INFINITY if gibibytes is None else int(gibibytes * 2**30)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+    """Limit data to so many GiB, and in any case to what the machine allows."""
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    limit = most if gibibytes is None else int(gibibytes * 2**30)
+    limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
 
 
 def main(arguments: list[str]) -> None:

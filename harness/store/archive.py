@@ -327,9 +327,15 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def named(folder: Path) -> Path:
+    """A folder by a path that ends in its name, which ``.`` and ``..`` do not."""
+    return folder.resolve() if folder.name in {"", ".."} else folder
+
+
 def packed_as(folder: Path) -> Path | None:
     """The archive of a study that is named by its folder: beside it, or in ``archives`` beside it; or the file itself.
     None where there is none."""
+    folder = named(folder)
     if folder.suffix == SUFFIX:
         return folder
     name = f"{folder.name}{SUFFIX}"
@@ -338,8 +344,8 @@ def packed_as(folder: Path) -> Path | None:
 
 def folder_of(file: Path) -> Path:
     """The folder of the study that an archive is of: beside it, or beside ``archives`` where it lies there."""
-    home = file.parent.parent if file.parent.name == ARCHIVES else file.parent
-    return home / file.stem
+    home = named(file.parent)
+    return (home.parent if home.name == ARCHIVES else file.parent) / file.stem
 
 
 def has_answers(folder: Path) -> bool:

@@ -130,6 +130,21 @@ def test_there_is_time_enough_to_compile(problem: Problem, monkeypatch: pytest.M
     assert hung.line.limits == pytest.approx([10.5, 910.5, 40.5, 940.5, 45.5], abs=1.0)
 
 
+@pytest.mark.parametrize(
+    ("reason", "status"), [(Reason.MEMORY, Status.GAVE_UP), (Reason.CRASH, Status.FAILED)], ids=["memory", "crash"]
+)
+def test_a_question_that_a_worker_cannot_read_is_its_answer(reason: Reason, status: Status, problem: Problem) -> None:
+    """Where a fitted method leaves no memory for it; the worker is killed, as what it would read next is unknown."""
+    unread, one = Fitted(fault="MemoryError", reason=reason), problem.train.iloc[:1]
+    worker = Bare(Line(unread))
+    (answer,) = worker.ask(one, 1, (0,), LIMITS).explanation.answers
+    assert (answer.status, answer.reason) == (status, reason)
+    assert answer.detail == "the worker process could not read the question: MemoryError"
+    assert worker.line.closed
+    reply = Bare(Line(unread)).ask_group(one, (0,), LIMITS)
+    assert (reply.explanation, reply.status, reply.reason) == (None, status, reason)
+
+
 def test_a_worker_that_died_unheard_has_crashed(problem: Problem) -> None:
     """A process that it forked holds the connection open: nothing comes until the limit, and it is no time-out."""
     worker = Bare(Line(SILENCE))

@@ -330,14 +330,18 @@ def test_messages_are_answered_until_the_end(clocks: Clocks, problem: Problem) -
     assert (last.refusal, last.compile_seconds, last.cpu_seconds) == ("not this", 0.0, 9.5)
 
 
-@pytest.mark.parametrize(("gibibytes", "limit"), [(None, worker.resource.RLIM_INFINITY), (2, 2**31), (0.5, 2**29)])
-def test_memory_is_limited_in_gibibytes(gibibytes: float | None, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of data; the hard limit stays."""
+@pytest.mark.parametrize(("gibibytes", "limit"), [(None, None), (2, 2**31), (0.5, 2**29), (4096, None)])
+@pytest.mark.parametrize("most", [2**40, worker.resource.RLIM_INFINITY])
+def test_memory_is_limited_in_gibibytes(
+    gibibytes: float | None, limit: int | None, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of data; the hard limit stays, and is not exceeded, which no process may."""
     kept: list[Any] = []
-    monkeypatch.setattr(worker.resource, "getrlimit", lambda which: (5, 2**40))
+    monkeypatch.setattr(worker.resource, "getrlimit", lambda which: (5, most))
     monkeypatch.setattr(worker.resource, "setrlimit", lambda *given: kept.append(given))
     worker._limit_memory(gibibytes)
-    assert kept == [(worker.resource.RLIMIT_DATA, (limit, 2**40))]
+    whole = 2**42 if gibibytes == 4096 and most == worker.resource.RLIM_INFINITY else most
+    assert kept == [(worker.resource.RLIMIT_DATA, (whole if limit is None else limit, most))]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone does this")

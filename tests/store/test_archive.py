@@ -166,6 +166,23 @@ def test_tables_can_be_read_by_others(made: Path, packed: Path) -> None:
     pd.testing.assert_frame_equal(scores[list(expected)].astype(float), expected, check_exact=True)
 
 
+def test_a_study_is_packed_and_unpacked_from_within_its_folders(
+    study: Path, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where paths do not end in names: into ``archives`` beside the study, beside ``archives``, and read there."""
+    monkeypatch.chdir(study)
+    assert command.main(["pack", "."]) == 0
+    assert (study.parent / "archives" / "toy.ceh").is_file()
+    monkeypatch.chdir(packed.parent)
+    assert command.main(["unpack", "toy.ceh"]) == 0
+    assert len(stored_runs(packed.parents[1] / "toy")) == len(stored_runs(study))
+    (empty := tmp_path / "empty").mkdir()
+    monkeypatch.chdir(empty)
+    capsys.readouterr()
+    assert check.main(["."]) == 1
+    assert "there are no stored answers under .; give a results folder" in "".join(capsys.readouterr())
+
+
 def test_readers_find_the_archive(study: Path, packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the name of the study, by the folder of all, and by its own path; the copy that is read stays as it is."""
     check.main([str(study)])
