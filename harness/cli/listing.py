@@ -27,7 +27,7 @@ def listed(kind: str, folders: Sequence[Path]) -> str:
         For a kind that does not exist.
     """
     if kind not in KINDS:
-        raise ValueError(f"there is no list of {kind!r}; {choices(kind, KINDS)}.")
+        raise HarnessError(f"there is no list of {kind!r}; {choices(kind, KINDS)}.")
     lines = dict(_metrics(folders) if kind == "metrics" else _choices(KINDS[kind], folders))
     width = max(map(len, lines), default=0)
     return "\n".join(f"{name:{width}}  {text}".rstrip() for name, text in sorted(lines.items()))

@@ -120,11 +120,7 @@ def _list(arguments: list[str]) -> None:
     """Print the choices of the kinds that are named, plug-ins' included."""
     folders = packages.conf_folders()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # head and less may have seen enough
-    try:
-        print("\n\n".join(listing.listed(kind, folders) for kind in arguments or listing.KINDS))
-    except ValueError as fault:
-        log.error("%s", fault)
-        sys.exit(1)
+    _or_exit(lambda: print("\n\n".join(listing.listed(kind, folders) for kind in arguments or listing.KINDS)))
 
 
 def run_job(config: DictConfig) -> float:

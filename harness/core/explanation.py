@@ -46,6 +46,11 @@ def closed(objective: float | None, bound: float | None) -> bool:
     return bool(objective - bound <= (OPTIMALITY_GAP + READING) * max(1.0, abs(objective)))
 
 
+def gap(objective: float | None, bound: float | None) -> float | None:
+    """Objective minus bound, at least 0; None where either is missing."""
+    return None if objective is None or bound is None else max(objective - bound, 0.0)
+
+
 @dataclass(frozen=True)
 class Answer:
     """One counterfactual, or the reason why there is none.
@@ -80,9 +85,7 @@ class Answer:
     @property
     def gap(self) -> float | None:
         """Objective minus bound, at least 0; None where either is missing."""
-        if self.objective is None or self.bound is None:
-            return None
-        return max(self.objective - self.bound, 0.0)
+        return gap(self.objective, self.bound)
 
 
 @dataclass(frozen=True)
@@ -164,8 +167,3 @@ class GroupExplanation:
         """OPTIMAL where no other way to serve these factuals by as many points is proven to change less; else FOUND."""
         change, bound = self.total_change, self.total_change_bound
         return Status.OPTIMAL if change is not None and bound is not None and bound >= change else Status.FOUND
-
-    @property
-    def gap(self) -> float | None:
-        """Number of points minus bound, at least 0; None without a bound."""
-        return None if self.bound is None else max(len(self.points) - self.bound, 0.0)

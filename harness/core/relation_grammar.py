@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise, product
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from harness.core.errors import DatasetError, choices
 from harness.core.feature import Feature, all_numbers
@@ -61,6 +61,7 @@ INSTEAD = {  # of what is no relation
 }
 Clauses = tuple[tuple[Literal, ...], ...]
 Sum = dict[Quantity | None, float]  # coefficients by quantity; None is the constant
+Key = TypeVar("Key")
 
 
 class Token(NamedTuple):
@@ -300,7 +301,7 @@ class _Parser:
             self._fail("a comparison such as <=, or one of " + ", ".join(MOVES))
         found = []
         for (left, right), sign in zip(pairwise(sums), signs, strict=True):
-            difference = _added(left, right, -1.0)
+            difference = added(left, right, -1.0)
             least, most = COEFFICIENTS
             if any(number and not least <= abs(number) <= most for number in difference.values()):
                 self._fail(f"numbers from {least:g} to {most:g} in size")
@@ -308,10 +309,10 @@ class _Parser:
         return _all(found, opposite)
 
     def _sum(self) -> Sum:
-        total = _added({}, self._product(), -1.0) if self._take("-") else self._product()
+        total = added({}, self._product(), -1.0) if self._take("-") else self._product()
         while self._is("+", "-"):
             sign = -1.0 if self._next().text == "-" else 1.0
-            total = _added(total, self._product(), sign)
+            total = added(total, self._product(), sign)
         return total
 
     def _product(self) -> Sum:
@@ -322,12 +323,12 @@ class _Parser:
             if sign.text == "/":
                 if set(other) - {None} or not other.get(None):
                     self._fail("a number other than 0", "only numbers may divide", token)
-                found = _added({}, found, 1.0 / other[None])
+                found = added({}, found, 1.0 / other[None])
             elif set(other) - {None} and set(found) - {None}:
                 self._fail("a number", "a product of features is not linear", token)
             else:
                 number, terms = (found, other) if set(other) - {None} else (other, found)
-                found = _added({}, terms, number.get(None, 0.0))
+                found = added({}, terms, number.get(None, 0.0))
         return found
 
     def _factor(self) -> Sum:
@@ -350,7 +351,7 @@ class _Parser:
         return {Number(feature, tuple(map(float, feature.categories))): 1.0}
 
 
-def _added(one: Sum, other: Sum, factor: float) -> Sum:
+def added(one: dict[Key, float], other: dict[Key, float], factor: float) -> dict[Key, float]:
     """one + factor · other."""
     return {key: one.get(key, 0.0) + factor * other.get(key, 0.0) for key in dict.fromkeys([*one, *other])}
 

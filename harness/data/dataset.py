@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from harness.core.frames import with_columns
 from harness.core.notation import Notation
 from harness.core.space import Space
 from harness.data.clip import Clip, clipped
@@ -67,10 +68,7 @@ class Reading:
     def cut(self, people: pd.DataFrame) -> pd.DataFrame:
         """People with the intervals that their numbers lie in; what is an interval already stays."""
         held = {name: cut for name, cut in self.intervals.items() if name in people}
-        found = people.copy(deep=False)
-        for name, cut in held.items():
-            found[name] = list(map(cut.holding, people[name]))
-        return found
+        return with_columns(people, {name: list(map(cut.holding, people[name])) for name, cut in held.items()})
 
     def clipped(self, what: str, people: pd.DataFrame) -> pd.DataFrame:
         """People with numbers within the ends; how many were not is said. Intervals hold all that lies beyond."""

@@ -12,6 +12,7 @@ from harness.core.classifier import Classifier
 from harness.core.equation import Formula
 from harness.core.errors import DatasetError, choices
 from harness.core.inputs import Affine, Indicator, Input
+from harness.core.relation_grammar import added
 from harness.core.space import Actionability, Feature, Kind, Space
 
 ENTRIES = {  # what an equation may have beside the entry that tells its kind
@@ -108,9 +109,9 @@ class _FormulaParser:
                     )
                 return {Affine(feature.name): 1.0}
             case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=inner):
-                return _sum({}, self._terms(inner), -1.0 if isinstance(sign, ast.USub) else 1.0)
+                return added({}, self._terms(inner), -1.0 if isinstance(sign, ast.USub) else 1.0)
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=right):
-                return _sum(self._terms(left), self._terms(right), -1.0 if isinstance(sign, ast.Sub) else 1.0)
+                return added(self._terms(left), self._terms(right), -1.0 if isinstance(sign, ast.Sub) else 1.0)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 return self._product(node, self._terms(left), self._terms(right))
             case ast.BinOp(left=left, op=ast.Div(), right=right):
@@ -119,7 +120,7 @@ class _FormulaParser:
                     self._fail(
                         node, "only a number other than 0 may divide; learn other equations ('parents', 'learn')"
                     )
-                return _sum({}, self._terms(left), 1.0 / divisor)
+                return added({}, self._terms(left), 1.0 / divisor)
             case ast.Compare(
                 left=ast.Name() as left, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[ast.Constant(value=value)]
             ):
@@ -130,9 +131,9 @@ class _FormulaParser:
 
     def _product(self, node: ast.AST, one: Terms, other: Terms) -> Terms:
         if (factor := _constant(one)) is not None:
-            return _sum({}, other, factor)
+            return added({}, other, factor)
         if (factor := _constant(other)) is not None:
-            return _sum({}, one, factor)
+            return added({}, one, factor)
         self._fail(node, "a product of features is not linear; learn the equation by a regressor ('parents', 'learn')")
 
     def _comparison(self, node: ast.AST, feature: Feature, value: Any, equal: bool) -> Terms:
@@ -142,17 +143,12 @@ class _FormulaParser:
         if str(value) not in levels:
             self._fail(node, f"{feature.name} has no category {value!r}; {choices(value, levels)}")
         indicator: Terms = {Indicator(feature.name, (levels[str(value)],)): 1.0}
-        return indicator if equal else _sum({None: 1.0}, indicator, -1.0)
+        return indicator if equal else added({None: 1.0}, indicator, -1.0)
 
 
 def _constant(terms: Terms) -> float | None:
     """The number that terms without a feature stand for; None where a feature is among them."""
     return None if any(terms[key] for key in terms if key is not None) else terms.get(None, 0.0)
-
-
-def _sum(one: Terms, other: Terms, factor: float) -> Terms:
-    """one + factor · other."""
-    return {key: one.get(key, 0.0) + factor * other.get(key, 0.0) for key in dict.fromkeys([*one, *other])}
 
 
 def ordered(space: Space, causality: Mapping[str, Mapping[str, Any] | None]) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
+from harness.core.explanation import gap
 from harness.core.gaps import MISSED, missing
 from harness.core.notation import Notation
 from harness.core.packages import install
@@ -117,7 +118,7 @@ def write(run: StoredRun, form: Form = Form()) -> Path:
             lines.append([identity, 0, *[None] * 5, score, None, label, None, *_cells(space, values)])
         objective, bound = row["objective"], row["bound"]
         score_after, label_after = after_of.get((identity, number), (None, None))
-        how = [row["status"], verdicts[identity, number]["verdict"], objective, bound, _gap(objective, bound)]
+        how = [row["status"], verdicts[identity, number]["verdict"], objective, bound, gap(objective, bound)]
         scores = [score, score_after, label, label_after]
         lines.append([identity, number, *how, *scores, *_cells(space, row["row"] or {})])
     path = run.path / NAME
@@ -233,10 +234,6 @@ def unused(names: Sequence[str], features: Sequence[str]) -> list[str]:
             name += "_"
         found.append(name)
     return found
-
-
-def _gap(objective: float | None, bound: float | None) -> float | None:
-    return None if objective is None or bound is None else max(objective - bound, 0.0)
 
 
 def _plain(value: Any, decimal: str = ".") -> Any:

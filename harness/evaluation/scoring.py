@@ -14,7 +14,7 @@ import pandas as pd
 
 from harness.core.asked import Asked
 from harness.core.errors import HarnessError
-from harness.core.explanation import Reason, Status
+from harness.core.explanation import Reason, Status, gap
 from harness.core.metric import Metric
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
@@ -292,9 +292,7 @@ def _counts(
     accepted = sum(verdict["verdict"] == ACCEPTED for _, verdict in judged)
     proven = sum(row["status"] == Status.OPTIMAL and v["verdict"] in SOUND for row, v in judged)
     spent = float(rows[0]["seconds"])
-    gaps = [
-        row["objective"] - row["bound"] for row in rows if row["objective"] is not None and row["bound"] is not None
-    ]
+    gaps = [far for row in rows if (far := gap(row["objective"], row["bound"])) is not None]
     cpu = rows[0].get("cpu_seconds")
     return {
         "requested": len(rows),
@@ -304,7 +302,7 @@ def _counts(
         "coverage": float(accepted > 0),
         "filled": accepted / len(rows),
         "optimal": proven / len(rows),
-        "gap": float(np.mean([max(gap, 0.0) for gap in gaps])) if gaps else math.nan,
+        "gap": float(np.mean(gaps)) if gaps else math.nan,
         "seconds": spent if accepted else float(np.nanmax([spent, limit])),
         "cpu_seconds": math.nan if cpu is None else float(cpu),
         "model_seconds": float(rows[0].get("model_seconds", math.nan)),

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from harness.core.errors import DatasetError
+from harness.core.frames import with_columns
 from harness.core.numbers import whole
 from harness.core.problem import Problem
 from harness.data import Dataset
@@ -55,7 +56,4 @@ def _without_gaps(dataset: Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     """A person with each gap filled as those of the table are."""
     if held := [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]:
         logger.warning("the person: missing %s filled by the training rows.", ", ".join(held))
-    frame = frame.copy(deep=False)
-    for name in held:
-        frame[name] = [dataset.reading.filler(name)]
-    return dataset.reading.cut(frame)
+    return dataset.reading.cut(with_columns(frame, {name: [dataset.reading.filler(name)] for name in held}))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
@@ -204,10 +203,6 @@ class Card:
     def score(self, bins: np.ndarray) -> np.ndarray:
         """Log-odds of class 1, or the predicted number, of rows given by their bins, shape (rows,)."""
         return self.values(bins) @ self.coefficients + self.intercept
-
-    def probability(self, bins: np.ndarray) -> np.ndarray:
-        """Probability of class 1 of rows given by their bins, shape (rows,); of a binary card only."""
-        return expit(self.score(bins))
 
     def points(self, bins: np.ndarray) -> np.ndarray:
         """Points of rows given by their bins, shape (rows,)."""

@@ -164,7 +164,6 @@ class Pooled(OneFile):
                 record |= {measure: summary["mean"][name], f"{measure}_se": summary["se"][name]}
                 record[f"{measure}_n"] = int(scores[name].notna().sum()) if name in scores else 0
             record["normalized_diversity"], record["normalized_diversity_se"] = _normalised(scores)
-            record |= _valid(scores)
             record |= {"coverage_ce": summary["mean"]["filled"], "factuals": len(scores)}
             record["ratio"], record["proven"] = _ratio(group, least[dataset])
             records.append(record)
@@ -223,12 +222,6 @@ def _scores(run: StoredRun) -> pd.DataFrame:
     stored, data = scoring.stored_problems(run), data_of(run)
     problems = {id(problem): replace(problem, train=data.frame.iloc[data.train]) for problem in stored.values()}  # MADs
     return scoring.score(run, {place: problems[id(problem)] for place, problem in stored.items()}, metrics, "valid")
-
-
-def _valid(scores: pd.DataFrame) -> dict[str, float]:
-    """The paper's coverage: the share of factuals with a valid counterfactual, permitted here or not."""
-    valid = (scores["valid"] > 0).astype(float)
-    return {"coverage": valid.mean(), "coverage_se": valid.sem(), "coverage_n": len(valid)}
 
 
 def _normalised(scores: pd.DataFrame) -> tuple[float, float]:

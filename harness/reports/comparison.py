@@ -13,9 +13,10 @@ import pandas as pd
 from harness.core.explanation import Reason, Status
 from harness.evaluation import scoring
 from harness.evaluation.checker import NOT_PERMITTED
+from harness.evaluation.contest import metrics_of
 from harness.reports.markup import ARROWS, DASH, markdown, noted, number
 from harness.reports.registry import OneFile, Refuted
-from harness.reports.stored import directions, means_of, published, returned, setting
+from harness.reports.stored import means_of, published, returned, setting
 from harness.reports.verdict import PRINTED, UNASKED, missing, rounds_to
 from harness.store.run import StoredRun
 
@@ -78,11 +79,6 @@ def _words(row: Mapping[str, Any]) -> str:
     return str(row["measure"].replace("_", " "))
 
 
-def _why(run: StoredRun) -> str:
-    """Why a run may have no number."""
-    return "refused" if scoring.refusal(run) is not None else "found nothing"
-
-
 COLUMNS = (
     "measure", "better", "published", "published_se", "ours", "ours_se", "n", "difference", "difference_se",
     "accepted", "accepted_se", "accepted_n", "filled", "factuals", "why", "alone", "rival", "given",
@@ -119,8 +115,6 @@ class Comparison(OneFile):
         Scores of a run in the population that the paper averages: one row a factual, one column a metric.
     asked
         Questions behind a published mean.
-    decimals
-        With which numbers are shown.
     notes
         What a reader has to know, one sentence each.
     exact
@@ -143,7 +137,6 @@ class Comparison(OneFile):
     fixed: Mapping[str, str] = field(default_factory=dict)
     as_published: Callable[[StoredRun], pd.DataFrame] = returned
     asked: int = 1
-    decimals: int = 2
     notes: tuple[str, ...] = ()
     exact: bool = False
     most: Mapping[str, Callable[[StoredRun], float]] = field(default_factory=dict)
@@ -227,7 +220,8 @@ class Comparison(OneFile):
         ones only; ``filled`` and ``factuals``; ``why`` there is nothing of ours; ``alone``, ``rival`` and ``given`` as
         ``registry.Table`` has them; ``difference``, and ``difference_se`` in standard errors of both.
         """
-        keys, better = list(self.keys), {**directions(found), **self.better}
+        keys, metrics = list(self.keys), metrics_of(*found)
+        better = {**{name: metric.better for name, metric in metrics.items()}, **self.better}
         table = published(self.file, dtype=dict.fromkeys(keys, str)).to_dict("records")
         ran = self._ran(found)
         rows = {self._translated(row): row for row in table}
@@ -235,7 +229,9 @@ class Comparison(OneFile):
         records: list[dict[str, Any]] = []
         for place, row in rows.items():
             means = means_of(ran[place], self.as_published(ran[place])) if place in ran else {}
-            why = _why(ran[place]) if place in ran else UNASKED
+            why = UNASKED
+            if place in ran:
+                why = "found nothing" if scoring.refusal(ran[place]) is None else "refused"
             for measure, name in self.measures.items():
                 records.append(
                     {key: row[key] for key in keys}
@@ -289,20 +285,18 @@ class Comparison(OneFile):
         *block, _ = self.keys
         winners: set[Any] = set()
         for _, group in lines.groupby([*block, "measure"], sort=False) if block else ():
-            shown = group[column].map(lambda value: round(float(value), self.decimals))  # as ``number`` has it
+            shown = group[column].map(lambda value: round(float(value), PRINTED))  # as ``number`` has it
             if shown.count() > 1:
                 top = shown.min() if group["better"].max() == "lower" else shown.max()
                 winners |= set(group.index[shown == top])
         return winners
 
     def _cells(self, block: pd.DataFrame, column: str, best: set[Any]) -> list[str]:
-        texts = [
-            number(mean, self.decimals, error) for mean, error in zip(block[column], block[f"{column}_se"], strict=True)
-        ]
+        texts = [number(mean, PRINTED, error) for mean, error in zip(block[column], block[f"{column}_se"], strict=True)]
         return [f"**{text}**" if index in best else text for index, text in zip(block.index, texts, strict=True)]
 
     def _difference(self, row: Mapping[str, Any]) -> str:
         if math.isnan(row["difference"]):
             return DASH
         errors = "" if math.isnan(row["difference_se"]) else f" ({row['difference_se']:+.1f})"
-        return f"{row['difference']:+,.{self.decimals}f}{errors}"
+        return f"{row['difference']:+,.{PRINTED}f}{errors}"

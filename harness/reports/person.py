@@ -175,9 +175,30 @@ class Explained(Explanation):
         HarnessError
             For another ending, and a file that cannot be written.
         """
-        drawn = plotted(self)
+        table, context = _table(self), self.context
+        signs = ["✓" if word == ACCEPTED else "–" if word == "none" else "✗" for word in context.verdicts]
+        heads = [f"{name} {sign}" for name, sign in zip(table.header[2:], signs, strict=True)]
+        facts = [fact for fact in table.facts if fact[0].startswith("score of") or fact[0] == "prediction"]
+        faults = [(place, word) for place, word in enumerate(context.verdicts, 1) if word not in {ACCEPTED, "none"}]
+        notes = [*table.notes, *(f"CE {place} ✗: {word}." for place, word in faults)]
+        if any(answer.region for answer in self.answers):
+            notes.append("Bands: the prediction is proven to stay as wanted while all features lie in them.")
+        # A value that does not exist has no place on an axis.
+        answers = [
+            a if point is not None else Answer(Status.GAVE_UP)
+            for a, point in zip(self.answers, context.points, strict=True)
+        ]
+        words = Person(table.title, notes, heads, facts)
+        drawn = figure(words, context.problem, context.factual.iloc[0].to_dict(), answers, context.told)
         if path is not None:
-            save_plot(drawn, path, _table(self).title)
+            file = check_plot(path)
+            try:
+                with column_style():
+                    save_one(drawn, file, table.title)
+            except OSError as fault:
+                raise HarnessError(
+                    f"{file} cannot be written ({fault.strerror}); give a file in a folder that exists."
+                ) from None
         return drawn
 
 
@@ -348,29 +369,6 @@ def _cell(feature: Feature, value: Any, gap: Any) -> Any:
     return ORIGIN + timedelta(days=int(value))
 
 
-def plotted(explanation: Explained) -> Figure:
-    """An explanation as a figure."""
-    table, context = _table(explanation), explanation.context
-    signs = ["✓" if word == ACCEPTED else "–" if word == "none" else "✗" for word in context.verdicts]
-    heads = [f"{name} {sign}" for name, sign in zip(table.header[2:], signs, strict=True)]
-    facts = [fact for fact in table.facts if fact[0].startswith("score of") or fact[0] == "prediction"]
-    notes = [*table.notes, *_faults(explanation)]
-    if any(answer.region for answer in explanation.answers):
-        notes.append("Bands: the prediction is proven to stay as wanted while all features lie in them.")
-    # A value that does not exist has no place on an axis.
-    answers = [
-        a if point is not None else Answer(Status.GAVE_UP)
-        for a, point in zip(explanation.answers, context.points, strict=True)
-    ]
-    words = Person(table.title, notes, heads, facts)
-    return figure(words, context.problem, context.factual.iloc[0].to_dict(), answers, context.told)
-
-
-def _faults(explanation: Explained) -> list[str]:
-    words = explanation.context.verdicts
-    return [f"CE {place} ✗: {word}." for place, word in enumerate(words, 1) if word not in {ACCEPTED, "none"}]
-
-
 def check_plot(path: str | Path) -> Path:
     """The path of a figure's file, if its ending names a format.
 
@@ -390,18 +388,6 @@ def several(explanations: Sequence[Explained], path: Path) -> Iterator[tuple[Exp
     for explanation in explanations:
         own = path if len(explanations) == 1 else path.with_stem(f"{path.stem}-{_name(explanation)}")
         yield explanation, own
-
-
-def save_plot(drawn: Figure, path: str | Path, title: str) -> None:
-    """Write a figure of ``plotted``; raises ``HarnessError`` as ``Explained.plot``."""
-    path = check_plot(path)
-    try:
-        with column_style():
-            save_one(drawn, path, title)
-    except OSError as fault:
-        raise HarnessError(
-            f"{path} cannot be written ({fault.strerror}); give a file in a folder that exists."
-        ) from None
 
 
 def _row(cells: Sequence[str], style: str) -> str:

@@ -162,11 +162,6 @@ def measured(metric: Metric) -> str:
     return ELSEWHERE.sub("", (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip("."))
 
 
-def directions(found: Sequence[StoredRun]) -> dict[str, str]:
-    """Which way each metric is better."""
-    return {name: metric.better for name, metric in metrics_of(*found).items()}
-
-
 def means_of(run: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Per metric, the entries of a line that come from a run."""
     scores = read_scores(run)

@@ -16,6 +16,7 @@ from harness.core.method import Deadline
 from harness.core.space import Kind
 from harness.core.tolerances import HULL_INSIDE, LITTLE_PROGRESS, OPTIMALITY_GAP, WHOLE_BOUND
 from harness.solvers.highs import Linear, Solution
+from harness.solvers.lp import LpRow
 from methods.ce_ocl.answers import gave_up, infeasible, proves
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
@@ -458,11 +459,7 @@ class AnswerSearch:
             cuts = self._cuts(solution.x)
             if not cuts:
                 return False
-            for cut, end in cuts:
-                lp.add(
-                    np.array([0, len(cut.columns)]), cut.columns, cut.coefficients,
-                    np.array([-math.inf]), np.array([end - cut.constant]),
-                )  # fmt: skip
+            lp.add_rows([LpRow(cut, high=end) for cut, end in cuts])
         return False
 
     def _cuts(self, x: np.ndarray) -> list[tuple[Linear, float]]:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from harness.core.tolerances import COORDINATE_SOLVED, COORDINATE_TIE, COST_TIE, PSEUDO_GAIN, WHOLE_BOUND
+from methods.hull_search import kernels
 from methods.hull_search.bounds import Node, Solved
 from methods.hull_search.incumbents import Incumbents
 from methods.hull_search.kernels import INFEASIBLE
@@ -170,11 +171,11 @@ class Branching:
         """Children outside a point's cell; of an ``invalid`` point, grown where the trees are surely invalid."""
         part, node = self.part, solved.node
         low, high = node.low.copy(), node.high.copy()
-        part.leaves.cell(point, low, high)
+        kernels.cell(part.leaves, point, low, high)
         if invalid:
             away = np.array([point <= part.numbers.value, point >= part.numbers.value])
             slopes = np.where(away, self.costs.linear + self.costs.square, 0.0)
-            part.leaves.grow((node.low, node.high), slopes, point, low, high)
+            kernels.grow(part.leaves, node.low, node.high, slopes, point, low, high)
         children = []
         floor, top = node.low.copy(), node.high.copy()
         for _, k, rising, end in sorted(self._faces(solved, low, high)):

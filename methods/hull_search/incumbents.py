@@ -82,9 +82,6 @@ class Incumbents:
         if program.prepare(point, point, solved.node.forced) == math.inf:
             return
         solution = program.solve(solved.basis.copy(), math.inf)
-        x = part.origin + solution.moves
-        if (
-            solution.status == OPTIMAL
-            and np.abs(x - (point - part.numbers.shift) / part.numbers.unit).sum() <= COORDINATE_SOLVED
-        ):
+        off = part.numbers.off(part.origin + solution.moves, point)
+        if solution.status == OPTIMAL and off <= COORDINATE_SOLVED:
             self.take(point)

@@ -627,8 +627,9 @@ def span(row, low, high):
 
 
 @njit(cache=True)
-def greatest(first, last, value, start, base, low, high):
-    """An upper bound on the score within a box: the base plus each tree's best leaf that meets it."""
+def greatest(leaves, low, high):
+    """An upper bound on the score within a box, exact at a point: the base plus each tree's best leaf that meets it."""
+    first, last, _, _, value, start, base = LeafArrays(*leaves)
     total = base
     for t in range(len(start) - 1):
         best = -np.inf
@@ -647,8 +648,9 @@ def greatest(first, last, value, start, base, low, high):
 
 
 @njit(cache=True)
-def cell(first, last, start, point, low, high):
+def cell(leaves, point, low, high):
     """Shrink a box to the cell of a point: the leaves that hold it, one a tree."""
+    first, last, _, _, _, start, _ = LeafArrays(*leaves)
     for t in range(len(start) - 1):
         for k in range(start[t], start[t + 1]):
             holds = True
@@ -751,7 +753,8 @@ def compile_all() -> None:
     minimum(hull, 1, np.array([0, 2]), columns, lines, one, 1.0, 0.0)
     lagrange(ends, columns, lines, 0.0)
     narrow(one, one, numbers, ends, columns, lines, 1.0)
-    leaf, start = np.zeros((1, 1)), np.array([0, 1])
-    greatest(leaf, leaf, one, start, 0.0, one, one)
-    cell(leaf, leaf, start, one, one, one)
-    grow((leaf, leaf, leaf, leaf, one, start, 0.0), one, one, np.zeros((2, 1)), one, one, one)
+    leaf = np.zeros((1, 1))
+    leaves = leaf, leaf, leaf, leaf, one, np.array([0, 1]), 0.0
+    greatest(leaves, one, one)
+    cell(leaves, one, one, one)
+    grow(leaves, one, one, np.zeros((2, 1)), one, one, one)

@@ -10,40 +10,11 @@ import pandas as pd
 
 from harness.core.space import Feature, Kind
 from harness.core.tolerances import COORDINATE_TIE, SCORE_TIE
-from methods.hull_search import kernels
 from methods.hull_search.models import Model, Sums, Trees
 from methods.hull_search.records import LeafArrays
 from methods.hull_search.working_set import WorkingSet
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
-
-
-class Leaves(LeafArrays):
-    """The leaves of a sum of trees that a part can meet, over its moving numbers."""
-
-    __slots__ = ()
-
-    def greatest(self, low: np.ndarray, high: np.ndarray) -> float:
-        """An upper bound on the score within a box; exact at a point."""
-        return kernels.greatest(self.first, self.last, self.value, self.start, self.base, low, high)
-
-    def cell(self, point: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-        """Shrink a box to the cell of a point."""
-        kernels.cell(self.first, self.last, self.start, point, low, high)
-
-    def grow(
-        self,
-        within: tuple[np.ndarray, np.ndarray],
-        slopes: np.ndarray,
-        point: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-    ) -> None:
-        """Grow the cell of a point as far as all of the box is surely invalid.
-
-        ``slopes``: what a step down and a step up costs, shape (2, numbers); the cheapest steps are taken first.
-        """
-        kernels.grow(tuple(self), *within, slopes, point, low, high)
 
 
 @dataclass
@@ -224,8 +195,8 @@ class HullPart:
             values = values + (sums.slope[:, j] * code if straight else sums.tables[j][:, int(code)])
         return slopes * self.numbers.unit, values
 
-    def _fix_trees(self, trees: Trees) -> Leaves:
-        """The leaves that are left with all other features fixed."""
+    def _fix_trees(self, trees: Trees) -> tuple[Any, ...]:
+        """The leaves that are left with all other features fixed: plain ``LeafArrays``, over the moving numbers."""
         kept = np.ones(len(trees.value), dtype=bool)
         for j, feature in self._still():
             if feature.numeric or feature.kind is Kind.ORDINAL:
@@ -242,7 +213,7 @@ class HullPart:
         step = np.where(numbers.integer, 1.0, 0.0)
         before = np.where(numbers.integer, first - step, np.nextafter(first, -np.inf))
         after = np.where(numbers.integer, last + step, np.nextafter(last, np.inf))
-        return Leaves(first, last, before, after, trees.value[order], start, trees.base)
+        return tuple(LeafArrays(first, last, before, after, trees.value[order], start, trees.base))
 
     def read(self, point: np.ndarray) -> dict[str, Any]:
         """Decoded values of a point of moving numbers."""

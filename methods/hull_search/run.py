@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.core.method import Deadline
 from harness.core.tolerances import COORDINATE_SOLVED, SCORE_TIE
+from methods.hull_search import kernels
 from methods.hull_search.bounds import BoxProgram, Costs, Node, Solved
 from methods.hull_search.branching import Branching
 from methods.hull_search.incumbents import Incumbents
@@ -129,7 +130,7 @@ class Run:
 
     def _invalid(self, low: np.ndarray, high: np.ndarray) -> bool:
         """Whether a sum of trees is invalid on all of a box."""
-        return self.part.model.trees is not None and self.part.leaves.greatest(low, high) < -SCORE_TIE
+        return self.part.model.trees is not None and kernels.greatest(self.part.leaves, low, high) < -SCORE_TIE
 
     def _propagate(self, node: Node) -> bool:
         """Let numbers of a node stay, as far as that follows from cores; whether that is possible."""

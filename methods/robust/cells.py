@@ -21,7 +21,7 @@ from harness.core.tolerances import BALL_GAP, RADII_BEYOND
 from methods.cells import kernels, neighbourhood
 from methods.cells.closest import Closest
 from methods.cells.grid import Grid
-from methods.cells.records import Adversary, Box, Neighbourhood, Nodes, Perturbed, Touching, doubled
+from methods.cells.records import Adversary, Box, Neighbourhood, Nodes, Perturbed, Spans, Touching, doubled
 from methods.cells.rows import ROWS
 from methods.cells.search import CLAUSES, NODES, CellSearch, Layout, State
 from methods.estimators.raw_target import raw_interval
@@ -74,7 +74,7 @@ class NeighbourhoodSearch(CellSearch):
         if len(self.grid.walks) > 1:
             raise UnsupportedError("the cell search of regions takes a target with one end.")
         self.reach = self.perturbation.reach
-        self.spans = _spans(self.grid)
+        self.spans = _spans(self.grid, self.leaf_spans())
         valid = problem.train.loc[problem.valid(problem.train)]
         self.examples = valid.iloc[np.random.default_rng(0).permutation(len(valid))[:ROWS]]
         sure = (
@@ -432,19 +432,9 @@ def _real_clauses(room: int, count: int) -> ball_kernels.BallClauses:
     return ball_kernels.BallClauses(*cells, np.empty((room, count)), np.empty((room, count)))
 
 
-def _spans(grid: Grid) -> dict[str, np.ndarray]:
+def _spans(grid: Grid, spans: Spans) -> dict[str, np.ndarray]:
     """The fields of a ``Neighbourhood`` that all factuals share: spans of the leaves, and the masks of each feature."""
-    leaves = grid.values.shape[1]
-    low = np.zeros((len(grid.members), leaves), np.int64)
-    high = np.zeros_like(low)
-    for k, (f, t) in enumerate(zip(grid.members, grid.owner, strict=True)):
-        own = slice(int(grid.offset[f]), int(grid.offset[f + 1]))
-        # A leaf is met by a box that reaches up to its first cell or beyond, and from its last cell or before it.
-        reaches = np.unpackbits(grid.upto[t, own].view(np.uint8), axis=1, bitorder="little")[:, :leaves].astype(bool)
-        leaves_from = np.unpackbits(grid.onwards[t, own].view(np.uint8), axis=1, bitorder="little")[:, :leaves]
-        low[k] = reaches.argmax(axis=0)
-        high[k] = leaves_from.shape[0] - 1 - leaves_from[::-1].argmax(axis=0)
     order = np.argsort(grid.members, kind="stable")
     count = len(grid.offset) - 1
     at = np.concatenate([[0], np.cumsum(np.bincount(grid.members, minlength=count))]).astype(np.int64)
-    return {"span_low": low, "span_high": high, "by_start": at, "by": order.astype(np.int64)}
+    return {"span_low": spans.low, "span_high": spans.high, "by_start": at, "by": order.astype(np.int64)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -232,14 +232,6 @@ class Scorecard:
         return explainer
 
 
-class Engine(Protocol):
-    """Finds the cheapest set of counterfactuals of one factual."""
-
-    def best(
-        self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False
-    ) -> Sets: ...
-
-
 class _Setup:
     """A problem as the engines take it: its card, the requirements, and the units of proximity and closeness."""
 
@@ -261,7 +253,7 @@ class _Setup:
         other.finder = MoveFinder(self.finder.card, problem, method.special, self.finder.frequency)
         return other
 
-    def engine(self, origin: Mapping[str, Any], moves: Moves, rules: Rules) -> Engine:
+    def engine(self, origin: Mapping[str, Any], moves: Moves, rules: Rules) -> Search | ScorecardProgram:
         """The engine of one factual."""
         gain = self.coefficients[moves.owner] * moves.delta
         near = np.abs(moves.delta) / self.unit[moves.owner]

@@ -30,13 +30,12 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Asked:
-    """A run that answers, what it was asked, and what came back; ``taken`` as ``stored.taken`` has it.
+    """What a run was asked, and what came back; ``taken`` as ``stored.taken`` has it.
 
     ``model`` is None where the answers lack it, or it needs trust.
     """
 
     entry: Entry
-    run: StoredRun
     seed: int
     space: Space
     factuals: Mapping[Any, Mapping[str, Any]]
@@ -72,7 +71,7 @@ class Asked:
             if entry.task not in models:
                 models[entry.task] = _model(run)
             model = models[entry.task]
-            found.append(cls(entry, run, meta["seed"], space, factuals, targets, rows, verdicts, numbers, model))
+            found.append(cls(entry, meta["seed"], space, factuals, targets, rows, verdicts, numbers, model))
         return found
 
 

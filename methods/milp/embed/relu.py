@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 from harness.core.errors import UnsupportedError
 from harness.core.tolerances import BOUND_ROUNDING, BOUND_SOLVED
 from harness.solvers.highs import Linear
-from harness.solvers.lp import Lp
+from harness.solvers.lp import Lp, LpRow
 from harness.solvers.program import Compiled, Program
 from harness.solvers.scaling import balanced_by_powers
 from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units
@@ -116,10 +115,7 @@ class _Network:
         compiled, until = self.layers[0].compiled, time.monotonic() + seconds
         for _ in range(ROUNDS):
             lp = compiled.relaxation()
-            lp.add(
-                np.array([0, len(cost.columns)]), cost.columns, cost.coefficients,
-                np.array([-math.inf]), np.array([budget - cost.constant]),
-            )  # fmt: skip
+            lp.add_rows([LpRow(cost, high=budget)])
             settled = 0
             for layer in self.layers:
                 found = layer.fix_phases(lp, until)
