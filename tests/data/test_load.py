@@ -552,7 +552,7 @@ def test_gaps_kept_as_a_state_of_their_own(load):
     assert not height.missing
     assert np.isnan(dataset.frame["age"].loc[5])
     assert "age keeps 1; flag keeps 1" in dataset.notices[-1]
-    renamed = load(table.rename(columns={"age": "he keeps dogs"}), missing="median")
+    renamed = load(with_gaps("age").rename(columns={"age": "he keeps dogs"}), missing="median")
     assert "missing cells: filled 1 of he keeps dogs by its median" in renamed.notices[-1]
     assert load(overrides={"age": {"missing": "value"}}).space["age"].missing  # it says so itself
 

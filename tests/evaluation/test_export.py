@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
+from harness.core import explanation
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.notation import Notation
@@ -112,7 +113,7 @@ def test_dates_are_written_as_the_data_write_them(problem: Problem, tmp_path: Pa
 )
 def test_a_gap_needs_an_objective_and_a_bound(objective: float | None, bound: float | None, gap: float | None) -> None:
     """And is never below 0."""
-    assert export._gap(objective, bound) == gap
+    assert explanation.gap(objective, bound) == gap
 
 
 @pytest.mark.parametrize("name", ["=SUM(A1)", "status", "a;=b"])

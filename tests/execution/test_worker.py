@@ -317,6 +317,9 @@ def test_messages_are_answered_until_the_end(clocks: Clocks, problem: Problem) -
         return FitRequest(Acts(clocks, fits=lambda: explainer), problem, None, 60.0)
 
     refused = FitRequest(Acts(clocks, "not this"), problem, None, 60.0)
+    short = Messages(raising(MemoryError()))
+    worker.serve(short)  # type: ignore[arg-type]
+    assert short.sent[0].reason is Reason.MEMORY
     line = Messages(raising(ModuleNotFoundError("no module")), one, imported, one, group, refused, one)
     worker.serve(line)  # type: ignore[arg-type]
     kinds = [type(message) for message in line.sent]

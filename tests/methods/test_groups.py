@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
+from sklearn.tree import DecisionTreeClassifier
 from support.complete import complete
 from support.groups import BREACHES, CONF, LIMITS, POINTS, SPACE, Recorder, at_one, dataset, problem, question, started
 
@@ -34,6 +36,7 @@ from harness.execution.experiment import groups as grouped
 from harness.execution.messages import GroupReply
 from harness.execution.pool import Pool
 from harness.execution.task import make_task
+from harness.library import pose
 from harness.reports import groups
 from harness.store.run import StoredRun
 from methods.group_greedy import GroupGreedy
@@ -55,6 +58,18 @@ def run(honest: Path, tmp_path: Path) -> StoredRun:
 
 
 # --- asking -------------------------------------------------------------------------------------------------------
+
+
+def test_groups_by_a_number_are_apart_where_six_digits_are_alike() -> None:
+    rows = pd.DataFrame({"a": [1000000.25, 1000000.75, 1000000.25, 5000000.5], "y": [0, 0, 0, 1]})
+    task = pose(rows, "y", DecisionTreeClassifier().fit(rows[["a"]], rows["y"]), desired=1)
+    asked = SimpleNamespace(
+        dataset=task.dataset, factuals=rows[["a"]], content=task.content, targets=dict.fromkeys(rows.index, Label(1))
+    )
+    assert {name: list(group.index) for name, group in grouped(asked, "a").items()} == {
+        "a=1000000.25": [0, 2],
+        "a=1000000.75": [1],
+    }
 
 
 def test_groups_are_everybody_or_by_value() -> None:

@@ -13,11 +13,17 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+from harness.core.classifier import Classifier
 from harness.core.explanation import Status
+from harness.core.inputs import space_inputs
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
 from harness.library import explain, pose
 from methods.cells.neighbourhood import lay_neighbourhoods
 from methods.cells.records import Perturbed
 from methods.robust import Robust
+from methods.robust.incumbents import Certifier
 
 GRID = list(itertools.product(range(8), range(5)))
 WHOLE = {"n": {"kind": "integer"}, "k": {"kind": "integer"}}
@@ -93,20 +99,31 @@ def test_a_linear_model_accepts_every_corner_of_a_region(algorithm: str, norm: s
         model = make_pipeline(MinMaxScaler(), LogisticRegression(C=100)).fit(rows, classes)
         desired, rho = seed % 2, (0.05, 1e-5)[seed // 2 % 2]
         task = pose(rows.assign(y=classes), "y", model, desired=desired)
-        person = int(np.flatnonzero(model.predict(rows) != desired)[0])
-        answer = explain(Robust(rho=rho, norm=norm, algorithm=algorithm), task, person).answers[0]
-        assert answer.status is Status.OPTIMAL
-        corners = pd.DataFrame(itertools.product(*answer.region.values()), columns=list(answer.region))
-        assert (model.predict(corners) == desired).all()
         weights, sign = model[-1].coef_[0], 2 * desired - 1
         dual = np.abs(weights).sum() if norm == "linf" else np.linalg.norm(weights)
-        rest, cost = abs(model.decision_function(rows.iloc[[person]])[0]) + rho * dual, 0.0
-        for name, weight in sorted(zip("ab", weights, strict=True), key=lambda pair: -abs(pair[1])):
-            end = rows[name].max() if sign * weight > 0 else rows[name].min()
-            room = abs(end - rows[name].iloc[person]) / (rows[name].max() - rows[name].min())
-            step = min(room, rest / abs(weight))
-            rest, cost = rest - abs(weight) * step, cost + step
-        assert answer.objective == pytest.approx(cost, abs=2e-6)
+        for person in np.flatnonzero(model.predict(rows) != desired)[:2]:
+            answer = explain(Robust(rho=rho, norm=norm, algorithm=algorithm), task, int(person)).answers[0]
+            assert answer.status is Status.OPTIMAL
+            corners = pd.DataFrame(itertools.product(*answer.region.values()), columns=list(answer.region))
+            assert (model.predict(corners) == desired).all()
+            rest, cost = abs(model.decision_function(rows.iloc[[person]])[0]) + rho * dual, 0.0
+            for name, weight in sorted(zip("ab", weights, strict=True), key=lambda pair: -abs(pair[1])):
+                end = rows[name].max() if sign * weight > 0 else rows[name].min()
+                room = abs(end - rows[name].iloc[person]) / (rows[name].max() - rows[name].min())
+                step = min(room, rest / abs(weight))
+                rest, cost = rest - abs(weight) * step, cost + step
+            assert answer.objective == pytest.approx(cost, abs=2e-6)
+
+
+def test_a_radius_that_falls_short_by_rounding_is_none() -> None:
+    """Of a number whose class begins beyond .5: at .75 a region of .25 touches it, a hair farther away it does not."""
+    model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    model.coef_[:], model.intercept_[:] = 1.0, -0.5
+    space = Space((Feature("a", "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0)),))
+    rows = pd.DataFrame({"a": [0.0, 1.0]})
+    problem = Problem(space, Classifier(model, space_inputs(space), (0, 1)), rows, np.array([0, 1]), Label(1))
+    certifier = Certifier(problem, Robust(rho=0.25))
+    assert [certifier.robust({"a": a}, 1.0) for a in (0.75 - 5e-10, 0.75, 0.75 + 5e-10)] == [False, False, True]
 
 
 @pytest.mark.parametrize("rho", [1e-9, 9e-7, -1.0, math.inf])
