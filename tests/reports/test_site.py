@@ -522,6 +522,21 @@ def test_numbers_are_sorted_behind_their_marks(home: Path, window: Browser, widt
 
 @pytest.mark.slow
 @in_browser
+def test_a_method_alone_has_nothing_in_common(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: Browser, width: int
+) -> None:
+    """Nor too few questions for that, of which it answers all twelve."""
+    ran(tmp_path / "alone", [GRANTED] * 12, method="one")
+    assert built(tmp_path, monkeypatch) == 0
+    window.open((tmp_path / "site" / "index.html").as_uri(), width)
+    assert shown(window, "method") == ["one"]
+    assert "nothing to compare" in window.run("return document.getElementById('meaning').textContent")
+    assert "too few" not in window.run("return document.getElementById('table').textContent")
+    assert window.log("browser") == []
+
+
+@pytest.mark.slow
+@in_browser
 def test_pairs_are_open_where_few_questions_are_common(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: Browser, width: int
 ) -> None:

@@ -154,6 +154,12 @@ def test_only_proofs_of_the_same_are_compared(made: Made, difference: dict[str, 
     assert summary.disagreements([made("a"), made("b", value=1.1, **difference)]) == []
 
 
+def test_a_small_mean_is_told_as_it_is() -> None:
+    mean = Estimate(0.0003, 0.0001, 0.0012, 12)
+    assert overviews._estimate(mean, interval=True) == "0.0003 [0.0001, 0.0012]"
+    assert overviews._estimate(mean, interval=False) == "0.0003"
+
+
 def test_claims_without_costs_are_the_same_where_nothing_costs(made: Made, tmp_path: Path) -> None:
     """Of a method that keeps features' own costs and one that does not: two optima are told, and means are common."""
     cells = [made("a", claims=L1), made("b", value=1.1, claims=replace(L1, costed=False))]
