@@ -14,6 +14,7 @@ from harness.cli.calibrate import calibrate
 from harness.cli.scored import misscored, scored
 from harness.core.errors import HarnessError, short
 from harness.core.processes import be_command
+from harness.core.wording import number_of
 from harness.evaluation import merging
 from harness.evaluation.pace import METHODS, calibrations, machine_of
 from harness.evaluation.stated import misstated
@@ -103,7 +104,7 @@ def _pack(options: argparse.Namespace) -> int:
     if not options.replace:
         merging.spare(file, (StoredRun(path).meta for path in runs.values()))
     pack(folder.name, runs, (folder / "sweeps").glob("*"), file)
-    print(f"{file}: {len(runs)} runs, {file.stat().st_size / 1e6:.2f} MB")
+    print(f"{file}: {number_of(len(runs), 'run')}, {file.stat().st_size / 1e6:.2f} MB")
     return 0
 
 
@@ -128,7 +129,9 @@ def _named(file: Path) -> Path:
 def _verify(options: argparse.Namespace) -> int:
     archive = Archive(options.file)
     metas = archive.metas()
-    print(f"{options.file}: {len(metas)} runs of the study {archive.manifest['study']}, as they were packed")
+    print(
+        f"{options.file}: {number_of(len(metas), 'run')} of the study {archive.manifest['study']}, as they were packed"
+    )
     believed = calibrations(unpacked_anew(archive))
     said = [*merging.machines(metas.values()), *merging.limits(metas.values())]
     said += merging.pooled((meta, _code(meta)) for meta in metas.values())

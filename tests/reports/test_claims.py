@@ -193,6 +193,8 @@ def test_validity_is_that_of_all_tables(validity: float, word: str) -> None:
     assert decided(CLAIMS["ce_ocl_valid"], numbers) == (word, f"1.00 in {whole} of 24 rows of {where.format('')}{why}")
     assigned = {f"{name}_published": frame.assign(ours=1.0) for name, frame in numbers.items()}
     assert decided(CLAIMS["ce_ocl_valid"], assigned)[0] == OPEN
+    few = {name: frame.assign(factuals=19) for name, frame in numbers.items()}
+    assert decided(CLAIMS["ce_ocl_valid"], few)[0] == OPEN
     measured = {name: numbers[name.removesuffix("_published")].assign(measure="validity_measured") for name in assigned}
     both = {name: pd.concat([assigned[name], measured[name]]) for name in assigned}
     theirs = where.format("_published")

@@ -78,7 +78,7 @@ def write(home: Path) -> tuple[str, int]:
         if place.exists():
             place.replace(Path(temporary) / "before")
         made.replace(place)
-    return f"{place / 'index.html'}: {len(found)} studies, {size}", len(left)
+    return f"{place / 'index.html'}: {len(found)} {'study' if len(found) == 1 else 'studies'}, {size}", len(left)
 
 
 def _size(site: Path) -> str:
