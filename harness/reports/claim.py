@@ -17,13 +17,15 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not tested enough"
 class Verdict:
     """Whether a claim holds in the settings at hand, how many these are, and the number behind it.
 
-    ``refuted``: by one of them, whatever those say that are lacking.
+    ``refuted``: by one of them, whatever those say that are lacking. ``fewer``: the number is of settings, too, that do
+    not count, as fewer people were asked in them than in the paper.
     """
 
     holds: bool
     settings: int
     text: str
     refuted: bool = False
+    fewer: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ def decided(claim: Claim, numbers: Numbers) -> tuple[str, str]:
     if claim.instead and found.settings:
         return OPEN, f"of {claim.instead}: {found.text}"
     if found.settings < claim.settings and not found.refuted:
-        return OPEN, f"{found.settings} of {claim.settings} settings{f': {found.text}' if found.settings else ''}"
+        number = f": {found.text}" if found.settings or found.fewer else ""
+        return OPEN, f"{found.settings} of {claim.settings} settings{number}"
     return (HOLDS if found.holds else FAILS), found.text
 
 

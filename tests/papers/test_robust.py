@@ -18,6 +18,7 @@ from harness.core.target import Label
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.papers.robust import CLAIMS, TABLES, tables
 from harness.reports import reproduction
+from harness.reports.claim import decided
 from harness.reports.markup import DASH
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
@@ -248,6 +249,8 @@ def test_one_leaf_is_faster_and_nowhere_nearer(
     fewer = tables_of | {"robust_table2": tables_of["robust_table2"].assign(paper_algorithm_asked=5)}
     found = CLAIMS["robust_leaf"].decide(fewer)
     assert found.settings == 1
+    alone = {"robust_table2": fewer["robust_table2"]}
+    assert decided(CLAIMS["robust_leaf"], alone)[1].startswith("0 of 78 settings: faster in ")
     assert found.text.endswith("of 2 rows, of 5 people or more where the paper has 20")
 
 

@@ -41,8 +41,9 @@ def _by_as_many(holds: bool, text: str, asked: pd.DataFrame, least: int) -> Verd
     ``asked`` has how many were asked, a row a setting.
     """
     fewest = asked.min(axis=1)
-    text += f", of {fewest.min():.0f} people or more where the paper has {least}" if (fewest < least).any() else ""
-    return Verdict(holds, int((fewest >= least).sum()), text)
+    fewer = bool((fewest < least).any())
+    text += f", of {fewest.min():.0f} people or more where the paper has {least}" if fewer else ""
+    return Verdict(holds, int((fewest >= least).sum()), text, fewer=fewer)
 
 
 def _all_valid(numbers: Numbers) -> Verdict:
