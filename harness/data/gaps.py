@@ -151,10 +151,11 @@ def gaps_of(missing: Any, entries: Mapping[str, Mapping[str, Any]]) -> dict[str,
     }
 
 
-def summary(name: str, filled: Sequence[str], kept: Sequence[str], dropped: Mapping[str, int], rows: int) -> str | None:
-    """What became of missing cells in one line; None where there were none."""
+def summary(name: str, told: Sequence[tuple[bool, str]], dropped: Mapping[str, int], rows: int) -> str | None:
+    """What became of missing cells in one line, from whether a feature keeps them, and in which words; None of none."""
+    filled = [text for kept, text in told if not kept]
     parts = [f"filled {', '.join(filled)} (by the training rows)"] if filled else []
-    parts += kept
+    parts += [text for kept, text in told if kept]
     if rows:
         columns = ", ".join(f"{feature} {count:,}" for feature, count in dropped.items())
         parts.append(f"dropped {rows:,} row{'s' * (rows > 1)} (missing: {columns})")

@@ -91,11 +91,8 @@ def load_dataset(
     notices += [f"{name}: {notice}" for notice in check(space, causality)]
     for notice in notices:
         warn(logger, notice)
-    told = {key: gaps[key].message(whole.count, whole.filler) for key, whole in fills.items() if whole.count}
-    filled, kept = (
-        [text for key, text in told.items() if (fills[key].filler is None) is stays] for stays in (False, True)
-    )
-    for line in filter(None, (summary(name, filled, kept, *lost), of_ends)):
+    told = [(w.filler is None, gaps[key].message(w.count, w.filler)) for key, w in fills.items() if w.count]
+    for line in filter(None, (summary(name, told, *lost), of_ends)):
         warn(logger, line)
         notices.append(line)
     for feature in space.gaps if any(causality.values()) else ():
